@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from rheostat.analyze.state import total
 from rheostat.config.loading import read_document
 from rheostat.config.models import Settings, pairs_of
 from rheostat.decide.settings_check import check_settings, no_effect
@@ -22,14 +23,14 @@ from rheostat.loop.build import build_decision_settings, open_journal, open_samp
 from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
 from rheostat.loop.loop import Loop, Status, supervise
 from rheostat.metrics import CountingJournal, JobMetrics, MetricsServer, serve
-from rheostat.model import Bounds, Observation
+from rheostat.model import Bounds, Observation, QueryReading, SourceInfo
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
 from rheostat.observe.parse import is_uncountable
 from rheostat.ports import Actuator, Clock, Source
 from rheostat.spark.jvm import QueryPlan, SessionFacts, session_facts
-from rheostat.text import several
+from rheostat.text import per_second, several
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -281,6 +282,8 @@ def _build_actuator(
 
 
 _SCALABLE = ("standalone", "yarn", "kubernetes", "local-cluster")
+_LEAST_S = 5.0
+"""A rate over less time tells nothing."""
 _TRIGGERS = {
     "continuous": "a continuous query has no batches, and its tasks never end",
     "real-time": "a real-time query has no batches to measure",
@@ -299,10 +302,13 @@ def _check_session(
     faults = session_refusals(facts, bounds) + ([] if refusals is None else refusals(facts))
     if not isinstance(source, DriverSource):
         return faults, []
-    plans = source.plans()
+    plans, lag_s = source.plans(), settings.parsed_objective.lag_s
     observation = source.observe(clock.now()) if plans else None
-    faults += query_refusals(plans, observation, settings.parsed_objective.lag_s)
-    return faults, [] if observation is None else partition_remarks(observation, bounds)
+    faults += query_refusals(plans, observation, lag_s)
+    if observation is None:
+        return faults, []
+    refused, warnings = wait_refusals(observation, lag_s)
+    return [*faults, *refused], [*partition_remarks(observation, bounds), *warnings]
 
 
 def session_refusals(facts: SessionFacts, bounds: Bounds) -> list[Fault]:
@@ -366,6 +372,41 @@ def source_refusals(plans: Sequence[QueryPlan], observation: Observation | None)
     message = "it cannot be known how many records wait in this source, so neither backlog nor lag"
     names = [f"queries.{plan.name or plan.run.query_id}.source" for plan in plans]
     return [Fault(name, str(kind), allowed, message) for name, kind in zip(names, kinds, strict=True)]
+
+
+def wait_refusals(observation: Observation, lag_s: float) -> tuple[list[Fault], list[str]]:
+    """Sources that wait for records longer than the objective allows: at the present rate, and at lower rates only.
+
+    The second are warnings: decisions name such a wait when it comes.
+    """
+    faults, warnings = list[Fault](), list[str]()
+    for query, source in ((each, source) for each in observation.queries for source in each.sources):
+        if source.min_offsets is None or source.max_delay_s is None or source.max_delay_s < lag_s:
+            continue
+        rate, enough = _rate_since_planned(query, source), source.min_offsets / lag_s
+        what = f"minOffsetsPerTrigger {source.min_offsets}, maxTriggerDelay {source.max_delay_s:g} s"
+        message = f"while less than {per_second(enough)} arrive, no number of executors keeps lag < {lag_s:g} s"
+        if rate is not None and rate < enough:
+            given = f"{what}, at {per_second(rate)}"
+            allowed = f"a longer objective, or a maxTriggerDelay below {lag_s:g} s"
+            faults.append(Fault(f"queries.{query.name or query.query_id}.{source.name}", given, allowed, message))
+        else:
+            warnings.append(f"query {query.name or query.query_id} waits for {source.name} ({what}): {message}")
+    return faults, warnings
+
+
+def _rate_since_planned(query: QueryReading, source: SourceInfo) -> float | None:
+    """Records/s that have arrived in a source since its last batch was planned."""
+    batch, running, offsets = query.batch, query.running, query.offsets
+    since = None if batch is None else batch.at - batch.duration_s
+    since = running.since if running is not None and running.active else since
+    mine = () if offsets is None else [each for each in offsets.partitions if each.topic in source.topics]
+    waiting = total(
+        None if each.latest is None or each.planned is None else each.latest - each.planned for each in mine
+    )
+    if offsets is None or since is None or waiting is None or waiting < 0 or offsets.at - since < _LEAST_S:
+        return None
+    return waiting / (offsets.at - since)
 
 
 def objective_refusals(name: str, trigger_s: float | None, lag_s: float) -> list[Fault]:

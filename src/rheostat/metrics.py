@@ -145,14 +145,26 @@ def _cycle_metrics(last: DecisionRecord) -> Iterator[Metric]:
     for name, meaning, value in [*values, (*_TARGET, last.decision.target), (*_CYCLE, last.at)]:
         if value is not None and math.isfinite(value):
             yield GaugeMetricFamily(name, meaning, value=value)
-    yield from _position_metrics(*_LATEST, last, lambda offsets: offsets.latest)
-    yield from _position_metrics(*_COMMITTED, last, lambda offsets: offsets.committed)
+    known = assessment is not None and assessment.backlog is not None
+    yield from _position_metrics(*_LATEST, last, _latest if known else lambda offsets: offsets.latest)
+    if known:
+        yield from _position_metrics(*_COMMITTED, last, lambda offsets: offsets.committed)
+
+
+def _latest(offsets: Offsets) -> Sequence[int | None]:
+    """Latest offsets; a batch that was planned or committed after they were read has reached beyond them."""
+    rows = zip(offsets.latest, offsets.planned, offsets.committed, strict=True)
+    return [None if latest is None else max(latest, planned or 0, done or 0) for latest, planned, done in rows]
 
 
 def _position_metrics(
     name: str, meaning: str, last: DecisionRecord, read: Callable[[Offsets], Sequence[int | None]]
 ) -> Iterator[Metric]:
-    """The known positions in all partitions. A query that is listed twice counts once, as read last."""
+    """The known positions in all partitions. A query that is listed twice counts once, as read last.
+
+    Committed ones are told only where the analysis knows the backlog: without it they do not fit the latest ones (a
+    topic was created anew) or are not all there, and a sum of the differences would be wrong.
+    """
     from prometheus_client.core import GaugeMetricFamily
 
     samples: dict[tuple[str, str, str], int] = {}
@@ -160,7 +172,7 @@ def _position_metrics(
         if query.offsets is not None:
             rows = zip(query.offsets.topics, query.offsets.numbers, read(query.offsets), strict=True)
             for topic, number, value in rows:
-                if value is not None:
+                if value is not None and 0 <= value < math.inf:
                     samples[query.name or query.query_id, topic, str(number)] = value
     if samples:
         family = GaugeMetricFamily(name, meaning, labels=("query", "topic", "partition"))

@@ -135,6 +135,9 @@ class SourceInfo:
         kind: ``"kafka"``, ``"log"`` or the provider's name.
         name: topics or path, for display.
         batch_cap: most records of a batch from this source (``maxOffsetsPerTrigger``); None: no limit.
+        topics: as the offsets of the query name them; empty: unknown.
+        min_offsets: fewer are not read (``minOffsetsPerTrigger``) before ``max_delay_s`` have passed since the last
+            batch (``maxTriggerDelay``); None: it never waits.
     """
 
     kind: str
@@ -142,6 +145,9 @@ class SourceInfo:
     partitions: int | None = None
     batch_cap: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    min_offsets: int | None = None
+    max_delay_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,9 +433,11 @@ class Assessment:
         drain_s: time to clear the backlog at the present rates; None where it does not drain.
         draining: whether more is processed than arrives.
         batch_s: duration of the last batch, or of the running one if that is already longer.
-        trigger_s: the longest trigger interval.
-        period_s: τ = max(trigger, objective lag / 2).
-        last_batch_s, last_batch_records: of the last finished batch.
+        trigger_s: the longest trigger interval; the time that sources wait for records, where that is longer.
+        period_s: τ = max(trigger, objective lag / 2), or what the wait of the sources leaves of the objective.
+        wait_s: how long sources wait for records at the present rate, the longest; 0: they do not.
+        last_batch_s, last_batch_records: of the last finished batch; records as offsets count them, None where that is
+            no measure of its work.
         last_batch_id: its id, summed over the queries: it changes when a batch has finished.
         occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
         pressure: backpressure in [0, 1]: share of the rate window, but not beyond the last change of the number of
@@ -440,7 +448,7 @@ class Assessment:
         idle_s: for each executor without a task, seconds (to a tenth) since it had one, the longest first, at most 32.
         batches: finished batches since the number of executors changed or the query was restarted, without the batch
             that was running then.
-        capped: whether the last batch was as large as the batch cap allows.
+        capped: whether the last batch was as large as the cap of a source allows, and more waits in that source.
         failed_tasks: within the failure window.
         partitions: over all sources.
         metrics_age_s: age of the oldest section that a decision needs.
@@ -513,6 +521,7 @@ class Assessment:
     stages: tuple[StageLoad, ...] = ()
     tasks: int | None = None
     cores_per_executor: int | None = None
+    wait_s: float | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -205,8 +205,7 @@ def test_only_records_that_were_processed_teach_a_rate(looks, rate, records):
         pytest.param([1000], 1000, (3000, 3000, 2000), False, id="as large as allowed, but nothing waits"),
         pytest.param([None], 1000, (5000, 3000, 2000), False, id="no cap"),
         pytest.param([], 1000, (5000, 3000, 2000), False, id="no source known"),
-        pytest.param([600, 400], 1000, (5000, 3000, 2000), True, id="two sources, both with a cap"),
-        pytest.param([600, None], 1000, (5000, 3000, 2000), None, id="two sources, one without"),
+        pytest.param([600, 400], 1000, (5000, 3000, 2000), None, id="two sources, and only rows are told"),
         pytest.param([1000], None, (5000, 3000, 2000), None, id="records unknown"),
         pytest.param([1000], 1000, (5000, None, 2000), True, id="split unknown, but there is a backlog"),
         pytest.param([1000], 1000, (None, 3000, 2000), None, id="backlog unknown"),
@@ -217,6 +216,59 @@ def test_capped(caps, records, offsets, capped):
     sources = tuple(SourceInfo("kafka", "clicks", batch_cap=cap) for cap in caps)
     seen = run(look(10.0, batch=Batch(9.0, 1, 1.0, records=records), offsets=offsets, sources=sources))
     assert seen.capped is capped
+
+
+def part(topic, waiting, number=0):
+    return PartitionOffsets(topic, number, 5000 + waiting, 5000, 2000)
+
+
+@pytest.mark.parametrize(
+    ("sources", "batch", "waiting", "capped"),
+    [
+        pytest.param([("a", 1000, 1)], (500, (1000,)), {"a": 9}, True, id="half of the offsets are no records"),
+        pytest.param([("a", 1000, 1)], (1000, (500,)), {"a": 9}, False, id="two actions read each row"),
+        pytest.param([("a", 1000, 64)], (940, (940,)), {"a": 9}, True, id="a cap rounded down in each partition"),
+        pytest.param([("a", 20, 64)], (10, (10,)), {"a": 9}, False, id="fewer records than partitions"),
+        pytest.param([("a", 1000, 1)], (1000, (None,)), {"a": 9}, None, id="the start of the batch is not known"),
+        pytest.param(
+            [("a", 1000, 1), ("b", 500, 1)], (1100, (1000, 100)), {"a": 9, "b": 0}, True, id="one of two is full"
+        ),
+        pytest.param(
+            [("a", 1000, 1), ("b", 500, 1)], (1100, (1000, 100)), {"a": 0, "b": 9}, False, id="only the other waits"
+        ),
+        pytest.param(
+            [("a", 1000, 1), ("b", None, 1)], (9000, (1000, 8000)), {"a": 9, "b": 0}, True, id="the other has no cap"
+        ),
+        pytest.param(
+            [("a", 1000, 1), ("b", 500, 1)],
+            (1500, (700, 800)),
+            {"a": 9, "b": 0},
+            False,
+            id="more than both caps by one",
+        ),
+        pytest.param(
+            [("a", 1000, 1), ("b", 500, 1)], (1000, (1000, None)), {"a": 9, "b": 9}, True, id="one full, one unknown"
+        ),
+        pytest.param(
+            [("a", 1000, 1), ("b", 500, 1)], (1000, (10, None)), {"a": 9, "b": 9}, None, id="one not full, one unknown"
+        ),
+        pytest.param(
+            [("a", 1000, 1), ("a#2", 500, 1)], (1500, (10, 500)), {"a": 0, "a#2": 9}, True, id="a topic read twice"
+        ),
+    ],
+)
+def test_a_cap_counts_offsets_of_its_own_source(sources, batch, waiting, capped):
+    rows, offsets = batch
+    query = QueryReading(
+        "q",
+        "run",
+        None,
+        2.0,
+        sources=tuple([SourceInfo("kafka", topic, count, cap, topics=(topic,)) for topic, cap, count in sources]),
+        offsets=Offsets.of(10.0, [part(topic, count) for topic, count in waiting.items()]),
+        batch=Batch(9.0, 1, 1.0, records=rows, offsets=offsets),
+    )
+    assert run(Observation(10.0, (query,), Cluster.of(10.0, [Executor("0", "h", 1, 0)]))).capped is capped
 
 
 def finished(at, batch_id, executors=1, running=False, **more):

@@ -1,7 +1,18 @@
 import pytest
 
-from rheostat.attachment import partition_remarks, query_refusals, session_refusals
-from rheostat.model import Bounds, Cluster, Executor, Observation, Offsets, PartitionOffsets, QueryReading
+from rheostat.attachment import partition_remarks, query_refusals, session_refusals, wait_refusals
+from rheostat.model import (
+    Batch,
+    Bounds,
+    Cluster,
+    Executor,
+    Observation,
+    Offsets,
+    PartitionOffsets,
+    QueryReading,
+    RunningBatch,
+    SourceInfo,
+)
 from rheostat.spark.jvm import QueryPlan, Run, SessionFacts, SourceLeaf, Trigger
 
 GOOD = {"connect": False, "master": "spark://host:7077", "deploy": "standalone", "executor_cores": 2}
@@ -94,3 +105,25 @@ def test_a_source_whose_offsets_count_no_records_is_refused():
     assert (fault.field, fault.given) == ("queries.a.source", "somebody's")
     assert "Kafka" in fault.allowed
     assert "mode='watch'" in fault.allowed
+
+
+@pytest.mark.parametrize(
+    ("batch", "lag_s", "refused", "warned"),
+    [
+        (Batch(900.0, 3, 20.0), 60.0, 1, 0),
+        (Batch(100.0, 3, 20.0), 60.0, 1, 0),
+        (Batch(990.0, 3, 1.0), 60.0, 0, 1),
+        (None, 60.0, 0, 1),
+        (Batch(900.0, 3, 20.0), 901.0, 0, 0),
+    ],
+    ids=["150/s", "20/s", "1 636/s", "no batch yet", "an objective longer than the delay"],
+)
+def test_an_objective_that_the_wait_of_a_source_breaks(batch, lag_s, refused, warned):
+    source = SourceInfo("kafka", "orders", topics=("orders",), min_offsets=90_000, max_delay_s=900.0)
+    offsets = Offsets.of(
+        1000.0, [PartitionOffsets("orders", 0, 18_000, 0, 0), PartitionOffsets("more", 0, 9_000_000, 0, 0)]
+    )
+    query = QueryReading("q", "r", "fraud", 10.0, (source,), offsets, batch, RunningBatch(1000.0, active=False))
+    faults, warnings = wait_refusals(Observation(1000.0, (query,)), lag_s)
+    assert (len(faults), len(warnings)) == (refused, warned)
+    assert all("less than 1 500/s arrive" in text for text in [*warnings, *(str(fault) for fault in faults)])

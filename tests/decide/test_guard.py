@@ -19,7 +19,7 @@ AT = 1000.0
 NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
 
 
-def shaped(target: int | None, *, current: int = 5, guard=None, state=None, bounds=(1, 20), **figures: Any):
+def shaped(target: int | None, *, current: int = 5, guard=None, state=None, bounds=(1, 20), lag_s=None, **figures: Any):
     context = Context(
         assessment=seen(AT, **figures),
         current=current,
@@ -28,6 +28,7 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
         settings=GuardSettings(**{**NEUTRAL, **(guard or {})}),
         sample_s=15.0,
         state=GuardState(**(state or {})),
+        objective_s=lag_s,
     )
     _, chosen = choose(check_gates(context))
     return chosen.target, chosen.reason, chosen.notes
@@ -367,6 +368,26 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         pytest.param(
             UP, {"capped": True, "guard": {"batch_cap": False}}, UP, ReasonCode.FIXED, id="the cap not looked at"
         ),
+        # sources that wait for longer than the objective
+        pytest.param(
+            UP,
+            {"wait_s": 20.0, "lag_s": 20.0, "backlog_excess": 0.0},
+            STAY,
+            ReasonCode.OBJECTIVE_TOO_SHORT,
+            id="a long wait: not up",
+        ),
+        pytest.param(
+            STAY,
+            {"wait_s": 20.0, "lag_s": 20.0},
+            STAY,
+            ReasonCode.OBJECTIVE_TOO_SHORT,
+            id="a long wait is named in a hold",
+        ),
+        pytest.param(DOWN, {"wait_s": 20.0, "lag_s": 20.0}, DOWN, ReasonCode.FIXED, id="a long wait: down"),
+        pytest.param(
+            UP, {"wait_s": 20.0, "lag_s": 20.0, "backlog_excess": 9.0}, UP, ReasonCode.FIXED, id="more than waits: up"
+        ),
+        pytest.param(UP, {"wait_s": 19.0, "lag_s": 20.0}, UP, ReasonCode.FIXED, id="a wait within the objective: up"),
         # an increase that brought nothing
         pytest.param(
             UP,
@@ -515,9 +536,11 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "useful_executors": 1,
     }
     figures |= {"unmeasured": (BRIEF,)}
+    if step.name == "objective_too_short":
+        figures |= {"backlog_excess": 0.0, "wait_s": 900.0}
     for target in (UP, DOWN):
         settings = GuardSettings(**strict, largest_step_up=1)
-        context = Context(seen(AT, **figures), 5, None, Bounds(5, 5), settings, 15.0, state)
+        context = Context(seen(AT, **figures), 5, None, Bounds(5, 5), settings, 15.0, state, objective_s=60.0)
         change = step.apply(target, context) if step.concerns(target, 5) else None
         one_sided = {Direction.BLOCKS_UP: UP, Direction.BLOCKS_DOWN: DOWN}.get(step.direction)
         if step.direction is not Direction.BOTH:

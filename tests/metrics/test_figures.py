@@ -8,9 +8,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.metrics.cycles import START, WHOLE, cycle, reading
 
+from rheostat.analyze.assess import analyze
+from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.journal.store import MemoryJournal
 from rheostat.metrics import NAMES, CountingJournal, JobMetrics
-from rheostat.model import Action, Assessment, ReasonCode
+from rheostat.model import Action, Assessment, Observation, ReasonCode
 
 
 def scraped(metrics):
@@ -101,6 +103,49 @@ def test_what_is_unknown_has_no_series():
 )
 def test_the_healthy_backlog_needs_both_figures(seen):
     assert ("rheostat_healthy_backlog_records",) not in told(cycle(seen))
+
+
+def total_lag(found):
+    """As the recording rule ``rheostat:total_lag:records`` has it; None: no sample."""
+    ends, starts = (
+        {key[1:]: value for key, value in found.items() if key[0] == f"rheostat_{what}_offset_records"}
+        for what in ("latest", "committed")
+    )
+    if not ends or ends.keys() != starts.keys() or any(ends[key] < starts[key] for key in ends):
+        return None
+    return sum(ends[key] - starts[key] for key in ends)
+
+
+def assessed(*looks):
+    """The record of the last of these looks at partitions, after the analysis of all."""
+    state, at, seen, query = AnalysisState(), START, None, None
+    for at, partitions in enumerate(looks, int(START)):
+        query = reading(*partitions)
+        assert query.offsets is not None
+        query = dataclasses.replace(query, offsets=dataclasses.replace(query.offsets, at=float(at)))
+        seen, state = analyze(Observation(float(at), (query,)), state, AnalysisSettings(60.0))
+    return cycle(seen, query)
+
+
+@pytest.mark.parametrize(
+    ("looks", "lag"),
+    [
+        pytest.param([[("t", 0, 9000, 8000, 8000)], [("t", 0, 9500, 9200, 8000)]], 1500, id="a backlog"),
+        pytest.param([[("t", 0, 9000, 8000, 8000)], [("t", 0, 9000, 9100, 9100)]], 0, id="committed after the latest"),
+        pytest.param([[("t", 0, 9000, 8000, 8000)], [("t", 0, 500, 8000, 8000)]], None, id="created anew"),
+        pytest.param(
+            [[("t", 0, 9000, 8000, 8000), ("u", 0, 5, 5, 5)], [("t", 0, 9000, 8000, 8000)]], None, id="left out"
+        ),
+        pytest.param([[("t", 0, 9000, 8000, 8000), ("u", 0, None, 5, 5)]], None, id="a latest offset unknown"),
+        pytest.param([[("t", 0, 9000, 8000, 8000), ("u", 0, 5, -1, -1)]], None, id="an impossible position"),
+    ],
+)
+def test_the_total_lag_is_that_of_the_analysis_or_has_no_sample(looks, lag):
+    record = assessed(*looks)
+    assert record.assessment is not None
+    found = told(record)
+    assert found.get(("rheostat_backlog_records",)) == lag
+    assert total_lag(found) == lag
 
 
 def test_zero_is_known():

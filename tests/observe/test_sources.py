@@ -1,11 +1,14 @@
 """Options of sources."""
 
+from dataclasses import replace
+
 import pytest
 
-from rheostat.model import SourceInfo
-from rheostat.observe.parse import source_info, without_secrets
+from rheostat.model import Offsets, PartitionOffsets, SourceInfo
+from rheostat.observe.parse import source_info, spark_seconds, without_secrets
 from rheostat.spark.kafka_admin import Subscription, TopicPartition, admin_properties, subscription
 
+READ = Offsets.of(0.0, [PartitionOffsets("orders", number, 0, 0, 0) for number in range(16)])
 KAFKA = {
     "kafka.bootstrap.servers": "b:9092",
     "subscribe": "orders",
@@ -49,7 +52,27 @@ KAFKA = {
     ids=["kafka", "the embedded log", "no options", "a path with a password", "a cap that is no number"],
 )
 def test_source_info(provider, options, expected):
-    assert source_info(provider, options, 16) == expected
+    assert source_info(provider, options, READ) == replace(expected, topics=("orders",))
+
+
+@pytest.mark.parametrize(
+    ("options", "waits"),
+    [
+        ({"minOffsetsPerTrigger": "100000", "maxTriggerDelay": "30m"}, (100_000, 1800.0)),
+        ({"minoffsetspertrigger": "100000"}, (100_000, 900.0)),
+        ({"minOffsetsPerTrigger": "5", "maxTriggerDelay": "1500"}, (5, 1.5)),
+        ({"maxTriggerDelay": "30m"}, (None, None)),
+        ({"minOffsetsPerTrigger": "0"}, (None, None)),
+    ],
+    ids=["both", "Spark's delay", "milliseconds", "a delay without a minimum", "no minimum"],
+)
+def test_what_a_source_waits_for(options, waits):
+    info = source_info("kafka", options)
+    assert (info.min_offsets, info.max_delay_s) == waits
+
+
+def test_a_delay_that_is_not_understood_is_unknown():
+    assert (spark_seconds("-5m"), spark_seconds("soon")) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rheostat.analyze.assess import analyze
 from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.decide.decide import DecisionSettings, decide, learn
 from rheostat.load.curves import Pieces
-from rheostat.model import Assessment, Decision
+from rheostat.model import Assessment, Decision, Observation
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile, job_of
 
@@ -42,16 +42,24 @@ def job(start_up_s: float = 4.0, cold_s: float = 1.5, fixed_s: float = 0.3, **ch
 
 
 def run(
-    job: JobFile, load: Points, decision_settings: DecisionSettings, settings: AnalysisSettings, executors: int = 1
+    job: JobFile,
+    load: Points,
+    decision_settings: DecisionSettings,
+    settings: AnalysisSettings,
+    executors: int = 1,
+    look: Callable[[Observation], Observation] = replace,
 ) -> list[Cycle]:
-    """The loop: observe, analyze, plan, execute; an outcome is learned in the first cycle after it is known."""
+    """The loop: observe, analyze, plan, execute; an outcome is learned in the first cycle after it is known.
+
+    ``look``: what is shown of an observation.
+    """
     sim = SimulatedJob(job, Pieces(load), 1, executors)
     analysis, state, cycles = AnalysisState(), decision_settings.initial(), list[Cycle]()
     at = decision_settings.sample_s
     while at <= load[-1][0]:
         outcome = sim.poll(at)
         state = state if outcome is None else learn(outcome, state, decision_settings)
-        seen, analysis = analyze(sim.observe(at), analysis, settings)
+        seen, analysis = analyze(look(sim.observe(at)), analysis, settings)
         decision, state = decide(seen, state, decision_settings)
         if decision.acts:
             sim.apply(decision)

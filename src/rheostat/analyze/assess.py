@@ -172,6 +172,7 @@ def _assess(
         tasks=tasks,
         useful_executors=-(-tasks // slots) if tasks and slots else None,
         stages=stages,
+        wait_s=query.wait_s,
         **_read_slow(state.machines, observation),
     )
 
@@ -225,6 +226,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         pressure=largest(q.pressure for q in queries),
         throughput=total(q.throughput for q in queries),
         idle=bool(queries) and all(q.idle for q in queries),
+        wait_s=largest(q.wait_s for q in queries),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rheostat.analyze.offsets import OffsetFigures, read_offsets
 from rheostat.analyze.state import (
@@ -16,6 +17,7 @@ from rheostat.analyze.state import (
     known,
     known_column,
     known_fields,
+    largest,
     thin,
     total,
 )
@@ -62,6 +64,7 @@ class QueryFigures:
     pressure: float | None = None
     throughput: float | None = None
     idle: bool = False
+    wait_s: float | None = None
 
 
 def read_query(
@@ -92,8 +95,10 @@ def read_query(
     idle = _is_idle(offsets, active, ended_at, now - max(settings.rate_window_s, 2 * (trigger_s or 0.0)))
     marks = () if idle else marks
     batch_s = 0.0 if idle else _batch_time(duration_s, active, since, running_at)
-    period_s = None if trigger_s is None else max(trigger_s, settings.objective_lag_s / 2)
-    excess = _excess(offsets, trigger_s, batch_s, period_s)
+    waits = [find_wait(source, offsets, invalid) for source in query.sources]
+    period_s = None if trigger_s is None else max(trigger_s, _batch_may_take(settings.objective_lag_s, waits))
+    trigger_s = None if trigger_s is None else _batch_every(waits, trigger_s)
+    excess = _excess(offsets, trigger_s, batch_s, period_s, waits)
     held = has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
     turns, before = (None if past is None or anew else past.turns), (now if past is None else past.seen_at)
     backpressure, turns = update_backpressure(held, turns, before, now, settings.rate_window_s)
@@ -120,12 +125,13 @@ def read_query(
         period_s=period_s,
         occupancy=None if batch_s is None or period_s is None else batch_s / period_s,
         batches=0 if batch_id is None or after is None else max(0, batch_id - after),
-        capped=is_capped(query.sources, records, offsets, invalid),
+        capped=is_capped(query, offsets, invalid),
         partitions=_count_partitions(query, offsets, invalid),
         oldest=min([at for at in (offsets.at, running_at) if at is not None], default=None),
         pressure=backpressure,
         throughput=_throughput(marks, after) if backpressure else None,
         idle=idle,
+        wait_s=largest(wait.seconds for wait in waits),
     ), remembered
 
 
@@ -181,22 +187,32 @@ def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None
     return None if after is None else processed_rate(tuple([mark for mark in marks if mark.batch_id >= after]))
 
 
-def is_capped(
-    sources: Sequence[SourceInfo], records: int | None, offsets: OffsetFigures, invalid: set[str]
-) -> bool | None:
-    """Whether the last batch, of so many records, was as large as the caps of the sources allow, and more was waiting.
+def is_capped(query: QueryReading, offsets: OffsetFigures, invalid: set[str]) -> bool | None:
+    """Whether the last batch was as large as the cap of a source allows, and more was waiting in that source.
 
-    Unknown where only some sources have a cap. ``records`` counts retried tasks twice, so a batch with failures may
-    look capped.
+    The cap counts offsets, so the batch is measured by offsets; by its rows where those are not told, and there is but
+    one source.
     """
-    caps = [known(source.batch_cap, "source.batch_cap", invalid) for source in sources]
-    if all(source.batch_cap is None for source in sources):
+    sizes: Sequence[int | None] = () if query.batch is None else query.batch.offsets
+    if not sizes and query.batch is not None and len(query.sources) == 1:
+        sizes = (query.batch.records,)
+    if len(sizes) != len(query.sources):
+        sizes = (None,) * len(query.sources)
+    full = [
+        _is_full(source, known(size, "batch.offsets", invalid), offsets, invalid)
+        for source, size in zip(query.sources, sizes, strict=True)
+    ]
+    return True if True in full else None if None in full else False
+
+
+def _is_full(source: SourceInfo, size: int | None, offsets: OffsetFigures, invalid: set[str]) -> bool | None:
+    if source.batch_cap is None:
         return False
-    cap = total(caps)
-    left = offsets.backlog if offsets.waiting is None else offsets.waiting
-    if cap is None or records is None or left is None:
+    cap, left = known(source.batch_cap, "source.batch_cap", invalid), offsets.waiting_in(source.topics)
+    if cap is None or size is None or left is None:
         return None
-    return records >= CAPPED_SHARE * cap and left > 0
+    rounded = cap - (source.partitions or 0) if cap > 2 * (source.partitions or 0) else cap
+    return size >= min(CAPPED_SHARE * cap, rounded) and left > 0
 
 
 def count_after(
@@ -236,16 +252,73 @@ def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, perio
     return arrival_rate * (max(trigger_s, batch_s) + batch_s)
 
 
+class Wait(NamedTuple):
+    """What a source waits for on purpose before a batch.
+
+    Attributes:
+        rate: records/s that arrive in it.
+        records: so many end the wait; 0: it does not wait.
+        longest_s: so does this time.
+    """
+
+    rate: float | None
+    records: int = 0
+    longest_s: float = 0.0
+
+    @property
+    def seconds(self) -> float | None:
+        """min(longest, records ÷ rate); None: unknown.
+
+        >>> Wait(150.0, 100_000, 900.0).seconds, Wait(10.0, 100_000, 900.0).seconds, Wait(10.0).seconds
+        (666.6666666666666, 900.0, 0.0)
+        """
+        if not self.records:
+            return 0.0
+        if self.rate is None:
+            return None
+        return self.longest_s if self.rate * self.longest_s <= self.records else self.records / self.rate
+
+
+def find_wait(source: SourceInfo, offsets: OffsetFigures, invalid: set[str]) -> Wait:
+    """What a source waits for at the present rate."""
+    rate = offsets.rate_of(source.topics)
+    least = known(source.min_offsets, "source.min_offsets", invalid)
+    longest_s = known(source.max_delay_s, "source.max_delay_s", invalid)
+    return Wait(rate) if least is None or longest_s is None else Wait(rate, least, longest_s)
+
+
+def _batch_every(waits: Sequence[Wait], trigger_s: float) -> float:
+    """The wait after which a batch begins, at the next trigger: the first source that waits no more brings it about."""
+    wait_s = min([wait.seconds or 0.0 for wait in waits], default=0.0)
+    return wait_s + trigger_s if wait_s > trigger_s else trigger_s
+
+
+def _batch_may_take(objective_s: float, waits: Sequence[Wait]) -> float:
+    """Half of the objective, or what the longest wait leaves of it if that is less; as long as the wait if nothing."""
+    wait_s = max([wait.seconds or 0.0 for wait in waits], default=0.0)
+    return min(objective_s / 2, objective_s - wait_s) if wait_s < objective_s else wait_s
+
+
 def _excess(
-    offsets: OffsetFigures, trigger_s: float | None, batch_s: float | None, period_s: float | None
+    offsets: OffsetFigures,
+    trigger_s: float | None,
+    batch_s: float | None,
+    period_s: float | None,
+    waits: Sequence[Wait],
 ) -> float | None:
-    """max(0, backlog − healthy backlog)."""
+    """max(0, backlog − healthy backlog − records that wait on purpose beyond it)."""
     backlog, rate = offsets.backlog, offsets.arrival_rate
     if backlog == 0:
         return 0.0
     if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
         return None
-    return max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
+    healthy = healthy_backlog(rate, trigger_s, batch_s, period_s)
+    every_s = max(trigger_s, min(batch_s, period_s))
+    for wait in waits:
+        in_time = offsets.lag_s is not None and offsets.lag_s <= wait.longest_s + trigger_s + min(batch_s, period_s)
+        held = wait.records if in_time else (wait.rate or 0.0) * (wait.seconds or 0.0)
+        healthy += max(0.0, held - (wait.rate or 0.0) * every_s)
+    return max(0.0, backlog - healthy)
 
 
 # Backpressure on micro-batches: whether a query is overloaded, and whether executors would help.

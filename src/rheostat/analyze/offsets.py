@@ -7,7 +7,7 @@ of records that have arrived in it until t; it is sampled at each look and linea
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -33,6 +33,7 @@ class OffsetFigures:
             records that had been deleted.
         inexact_because: why offsets are not a count of records.
         by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
+        waiting_by_topic: ``waiting`` in each topic, None where it is unknown.
     """
 
     at: float | None = None
@@ -48,6 +49,19 @@ class OffsetFigures:
     counted: bool = True
     inexact_because: str | None = None
     by_topic: tuple[tuple[str, float], ...] = ()
+    waiting_by_topic: tuple[tuple[str, int | None], ...] = ()
+
+    def waiting_in(self, topics: Collection[str]) -> int | None:
+        """Records that wait in these topics; of a query that reads no others, its backlog where they are unknown."""
+        counts = [waiting for topic, waiting in self.waiting_by_topic if topic in topics]
+        if topics and len(counts) < len(self.waiting_by_topic):
+            return total(counts)
+        return self.backlog if self.waiting is None else self.waiting
+
+    def rate_of(self, topics: Collection[str]) -> float | None:
+        """Records/s that arrive in these topics."""
+        rates = [rate for topic, rate in self.by_topic if topic in topics]
+        return total(rates) if topics and len(rates) < len(self.by_topic) else self.arrival_rate
 
 
 _EMPTY = OffsetFigures(
@@ -89,6 +103,7 @@ def read_offsets(
     arrivals = _arrivals(latest, curves, fresh)
     arrival_rate = _rate(arrivals, window_s)
     last_committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
+    gaps = [_difference(end, plan) for end, plan in zip(ends, reached, strict=True)]
     figures = OffsetFigures(
         at=at,
         waiting=_difference(arrived, total(reached)),
@@ -103,6 +118,7 @@ def read_offsets(
         counted=offsets.inexact_because not in JUMPS and not (past.topics and _jumps(before, committed)),
         inexact_because=offsets.inexact_because,
         by_topic=_rates_by_topic(keys, arrivals, arrival_rate, window_s),
+        waiting_by_topic=_sums_by_topic(keys, gaps),
     )
     first_at = first_needed(curves, at - window_s, last_committed)
     times, rows = keep_looks(times, list(zip(*columns, strict=True)), first_at, settings.max_samples)
@@ -233,6 +249,13 @@ def _rates_by_topic(
     )
     known_rates = [(topic, rate) for topic, rate in rates.items() if rate is not None]
     return tuple(known_rates) if len(known_rates) == len(rates) else ()
+
+
+def _sums_by_topic(keys: Sequence[Key], counts: Column) -> tuple[tuple[str, int | None], ...]:
+    by_topic: dict[str, list[int | None]] = {}
+    for (topic, _), count in zip(keys, counts, strict=True):
+        by_topic.setdefault(topic, []).append(count)
+    return tuple([(topic, total(each)) for topic, each in by_topic.items()])
 
 
 def _mean_rate(times: Times, counts: Sequence[int], window_s: float) -> float | None:

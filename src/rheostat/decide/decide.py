@@ -206,6 +206,7 @@ STEPS: tuple[Step, ...] = (
     Step(guard.rescale_cost, _BOTH, (_C.RESCALE_COST,), ("rescale_catch_up_lags",)),
     Step(guard.batch_cap, _UP, (_C.BATCH_CAP,), ("batch_cap",), self_manageable=True),
     Step(guard.sick_sink, _UP, (_C.SICK_SINK,), ("sick_sink",), self_manageable=True),
+    Step(guard.objective_too_short, _UP, (_C.OBJECTIVE_TOO_SHORT,), on_hold=True),
     Step(guard.ineffective, _UP, (_C.INEFFECTIVE,), _INEFFECTIVE),
     Step(guard.tolerance, _BOTH, (_C.WITHIN_TOLERANCE,), ("tolerance",), self_manageable=True),
     Step(guard.alignment, _BOTH, (_C.ALIGNED,), _ALIGN, self_manageable=True),

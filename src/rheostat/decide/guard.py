@@ -273,6 +273,21 @@ def sick_sink(target: int, context: Context) -> Change | None:
     return stay(context, ReasonCode.SICK_SINK, text, wanted=float(target))
 
 
+def objective_too_short(target: int, context: Context) -> Change | None:
+    """No increase, but advice, while the sources themselves wait for longer than the lag may be."""
+    assessment, limit_s = context.assessment, context.objective_s
+    wait_s = assessment.wait_s
+    if context.gate is not None or wait_s is None or limit_s is None or wait_s < limit_s:
+        return None
+    if target > context.current and assessment.backlog_excess:
+        return None
+    text = (
+        f"the source waits {wait_s:.0f} s for records (minOffsetsPerTrigger, maxTriggerDelay): "
+        f"no number of executors keeps lag < {limit_s:g} s"
+    )
+    return stay(context, ReasonCode.OBJECTIVE_TOO_SHORT, text, wait_s=wait_s)
+
+
 def ineffective(_target: int, context: Context) -> Change | None:
     """No increase while one that brought nothing is remembered."""
     useless = context.state.useless

@@ -637,8 +637,13 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     attached: list[Attachment] = []
-    signal.signal(_PAUSE, lambda *_: [attachment.pause() for attachment in attached])
-    signal.signal(_RESUME, lambda *_: [attachment.resume() for attachment in attached])
+
+    def obey(number: int, _frame: object) -> None:
+        for attachment in attached:
+            attachment.pause() if number == _PAUSE else attachment.resume()
+
+    signal.signal(_PAUSE, obey)
+    signal.signal(_RESUME, obey)
 
     def on_session(spark: SparkSession) -> None:
         attached.append(attach(spark, config=job["settings"]))

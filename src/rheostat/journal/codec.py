@@ -351,7 +351,7 @@ def _query(entry: list[Any], offsets: Callable[[], Offsets] | None, data: Mappin
         run_id=run_id,
         name=name,
         trigger_s=trigger_s,
-        sources=tuple([SourceInfo(**source) for source in sources]),
+        sources=tuple([SourceInfo(**source | {"topics": tuple(source.get("topics", ()))}) for source in sources]),
         offsets=None if offsets is None else offsets(),
         batch=_batch(data["b"]) if "b" in data else None,
         running=RunningBatch(**dict(zip(_RUNNING, data["r"], strict=True))) if "r" in data else None,

@@ -36,6 +36,7 @@ from rheostat.observe.parse import (
     running_batch,
     skip_deleted,
     source_info,
+    tell_apart,
     with_stages,
 )
 from rheostat.observe.wall import WallTimes
@@ -122,8 +123,7 @@ class DriverSource:
         progress = try_read("batch", lambda: _read_progress(handle, self._times))
         position = try_read("running", lambda: _read_position(handle))
         offsets = try_read("offsets", lambda: self._read_offsets(plan, position, progress, snapshot)) or ()
-        counts = [len(each.topics) for each in offsets]
-        sources = (source_info(leaf.provider, leaf.options, count) for leaf, count in zip_longest(plan.leaves, counts))
+        sources = (source_info(leaf.provider, leaf.options, read) for leaf, read in zip_longest(plan.leaves, offsets))
         batch = None if progress is None else progress.batch
         if batch is not None:
             batch = self._with_stages(plan.run.run_id, batch)
@@ -169,7 +169,7 @@ class DriverSource:
             partitions = partition_offsets(latest.offsets, planned, committed, earliest)
             because = not_a_count(partitions) if reader is None else reader.inexact_because(partitions)
             found.append(Offsets.of(latest.at, skip_deleted(partitions, earliest), because is None, because))
-        return tuple(found)
+        return tell_apart(found)
 
     def _reader(self, leaf: SourceLeaf) -> _Reader | None:
         """One for each source, however many queries read it; None if only progress events report its latest offsets."""

@@ -304,19 +304,23 @@ def not_a_count(
     return None
 
 
-def merged(sources: Iterable[Offsets]) -> Offsets | None:
-    """The offsets of all sources of a query as one; a topic that is read twice gets a number (``"orders#2"``)."""
-    sources = tuple(sources)
-    if len(sources) < 2:
-        return sources[0] if sources else None
+def tell_apart(sources: Iterable[Offsets]) -> tuple[Offsets, ...]:
+    """The offsets of the sources of a query; a topic that was read before gets a number (``"orders#2"``)."""
     times_read: dict[str, int] = {}
-    partitions: list[PartitionOffsets] = []
+    found = []
     for offsets in sources:
         times_read.update({topic: times_read.get(topic, 0) + 1 for topic in set(offsets.topics)})
-        for each in offsets.partitions:
-            number = times_read[each.topic]
-            topic = each.topic if number == 1 else f"{each.topic}#{number}"
-            partitions.append(PartitionOffsets(topic, each.partition, each.latest, each.planned, each.committed))
+        names = {topic: topic if times_read[topic] == 1 else f"{topic}#{times_read[topic]}" for topic in offsets.topics}
+        found.append(replace(offsets, topics=tuple([names[topic] for topic in offsets.topics])))
+    return tuple(found)
+
+
+def merged(sources: Iterable[Offsets]) -> Offsets | None:
+    """The offsets of all sources of a query as one; see :func:`tell_apart`."""
+    sources = tell_apart(sources)
+    if len(sources) < 2:
+        return sources[0] if sources else None
+    partitions = [each for offsets in sources for each in offsets.partitions]
     reasons = {offsets.inexact_because for offsets in sources if offsets.inexact_because}
     because = min(reasons, key=lambda reason: (reason not in JUMPS, reason), default=None)
     ordered = sorted(partitions, key=lambda each: (each.topic, each.partition))
@@ -366,14 +370,33 @@ def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def source_info(provider: str, options: Mapping[str, str], partitions: int | None = None) -> SourceInfo:
-    """Describe a source; the number of partitions is known once its offsets have been read."""
+def source_info(provider: str, options: Mapping[str, str], offsets: Offsets | None = None) -> SourceInfo:
+    """Describe a source; partitions and topics are known once its offsets have been read."""
     name = next((value for value in (option(options, key) for key in _NAMES) if value is not None), provider)
     caps = [value.strip() for value in (option(options, key) for key in _CAPS) if value is not None]
+    least = (option(options, "minOffsetsPerTrigger") or "").strip()
+    waits = provider == "kafka" and least.isdecimal() and int(least) > 0
     return SourceInfo(
         kind="log" if provider == LOG_PROVIDER else provider,
         name=provider if _SECRET_VALUE.search(name) else name,
-        partitions=partitions,
+        partitions=None if offsets is None else len(offsets.topics),
         batch_cap=next((int(cap) for cap in caps if cap.isdecimal()), None),
         options=without_secrets(options),
+        topics=() if offsets is None else tuple(dict.fromkeys(offsets.topics)),
+        min_offsets=int(least) if waits else None,
+        max_delay_s=spark_seconds(option(options, "maxTriggerDelay") or "15m") if waits else None,
     )
+
+
+def spark_seconds(text: str) -> float | None:
+    """A time as Spark writes it, ms without a unit; None: not understood.
+
+    >>> [spark_seconds(each) for each in ("15m", "90 s", "250", "1.5m")]
+    [900.0, None, 0.25, None]
+    """
+    match = _TIME.fullmatch(text.strip().lower())
+    return int(match["number"]) * _TIME_UNITS[match["unit"] or "ms"] if match else None
+
+
+_TIME_UNITS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(rf"(?P<number>\d+)(?P<unit>{'|'.join(_TIME_UNITS)})?")

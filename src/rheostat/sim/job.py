@@ -86,6 +86,15 @@ class SimulatedJob:
         begins_at: float | None = None,
     ) -> None:
         self._job = job = job.model_copy(update={"events": (*job.events, *events)})
+        self._source = SourceInfo(
+            kind="kafka",
+            name=job.name,
+            partitions=job.partitions,
+            batch_cap=job.batch_cap,
+            topics=(job.name,),
+            min_offsets=job.min_offsets_per_trigger,
+            max_delay_s=None if job.min_offsets_per_trigger is None else job.max_trigger_delay_s,
+        )
         self._seed = seed
         self._now = 0.0
         self._history = History()
@@ -300,7 +309,7 @@ class SimulatedJob:
             run_id=f"run-{self._run}",
             name=job.name,
             trigger_s=job.trigger_s if job.record is None else job.record.commit_every_s,
-            sources=(SourceInfo("kafka", job.name, count, job.batch_cap),),
+            sources=(self._source,),
             offsets=Offsets(
                 at=at,
                 topics=(job.name,) * count,

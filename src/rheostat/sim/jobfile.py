@@ -164,6 +164,9 @@ class Metrics(FrozenModel):
     work_seen: Annotated[float, quantity("share", ge=0, le=1)] = 1.0
     """Share of the time of a batch's tasks that is known to be its own; 0: none, so it is unknown. Default: jobs carry
     the run of their query; those of threads of a foreachBatch do not."""
+    rows_per_offset: Annotated[float, quantity("rows", gt=0, le=100)] = 1.0
+    """Rows that a batch reports to have read, by the offsets that it covered: below 1 some are no records (markers of
+    transactions), above 1 several actions read them. Default: each offset is a record that is read once."""
 
 
 class RecordModel(FrozenModel):
@@ -349,6 +352,11 @@ class JobFile(FrozenModel):
     batch_cap: Annotated[int | None, quantity("records", ge=1, le=10**12)] = None
     """Most records in a batch (maxOffsetsPerTrigger), divided among the partitions by what waits in them; null: no
     limit. Default: it depends on the job; without one an overloaded query takes ever longer batches."""
+    min_offsets_per_trigger: Annotated[int | None, quantity("records", ge=1, le=10**12)] = None
+    """No batch begins with fewer (minOffsetsPerTrigger) before max_trigger_delay_s; null: a batch takes what there is.
+    Default: Spark's; few jobs trade lag for larger batches."""
+    max_trigger_delay_s: Annotated[float, _DAY] = 900.0
+    """Time after the last batch at which one begins with fewer than min_offsets_per_trigger. Default: Spark's (15m)."""
     stages: tuple[Stage, ...] = ()
     """The stages of a batch, in order; for the model micro-batch. Default: see each key below."""
     driver: Driver = Driver()

@@ -22,6 +22,8 @@ from rheostat.sim.seeded import noise, uniform
 from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place, seconds_of
 
 _ROUNDING = 1e-9
+_POLL_S = 1.0
+"""How often a source that waits for records is asked, without a trigger interval."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,7 @@ class MicroBatches(Engine):
         self._factors = [1.0] * len(job.stages)
         self._moved = 0.0
         self._planned = self._committed
+        self._planned_at: float | None = None
         self._running: _Batch | None = None
         self.next_at = self._trigger(0.0, on_grid=True)
 
@@ -119,7 +122,7 @@ class MicroBatches(Engine):
 
     def pause(self, at: float, seconds: float) -> None:
         """Stop the query between two batches and start it as a new run after ``seconds``."""
-        self.finished = None
+        self.finished, self._planned_at = None, None
         self.next_at = self._trigger(at + seconds, on_grid=False)
 
     def note_moved(self, share: float) -> None:
@@ -160,6 +163,11 @@ class MicroBatches(Engine):
 
     def _begin(self, at: float) -> None:
         job, fleet, number = self._job, self._fleet, self._next_id
+        if self._waits(at):
+            every = job.trigger_s or _POLL_S
+            self.next_at = (floor(at / every + _ROUNDING) + 1) * every
+            return
+        self._planned_at = at
         self._planned = batch_end(self._committed, self._arrivals.latest(at), job.batch_cap)
         sizes = [end - start for end, start in zip(self._planned, self._committed, strict=True)]
         fleet.check_settled(at)
@@ -176,6 +184,18 @@ class MicroBatches(Engine):
         self._running = _Batch(batch_id=number, start=at, records=sum(sizes), work=work, in_use=fleet.in_use)
         self._next_id = number + 1
         self._place(self._running)
+
+    def _waits(self, at: float) -> bool:
+        """Whether the source waits for more records, as Spark's does: never before the first batch.
+
+        Its longest wait begins anew when it has passed without a record.
+        """
+        least, longest_s = self._job.min_offsets_per_trigger, self._job.max_trigger_delay_s
+        if least is None or self._planned_at is None or longest_s == 0:
+            return False
+        self._planned_at += max(0.0, (self._oldest - self._planned_at) // longest_s) * longest_s
+        waiting = sum(self._arrivals.latest(at)) - sum(self._committed)
+        return waiting < least and at - self._planned_at < longest_s
 
     def _place(self, batch: _Batch) -> None:
         job, begin = self._job, batch.start + self._job.driver.planning_s
@@ -206,7 +226,8 @@ class MicroBatches(Engine):
             planning_s=planning_s,
             add_batch_s=duration_s - planning_s - commit_s,
             commit_s=commit_s,
-            records=batch.records,
+            records=round(batch.records * self._job.metrics.rows_per_offset),
+            offsets=(batch.records,),
             work_s=work_s * seen if seen else None,
             stages=tuple(map(_sum_stage, batch.placed)) if seen == 1.0 else (),
         )
