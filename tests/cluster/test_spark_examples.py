@@ -1,0 +1,176 @@
+"""Spark's own streaming examples, unmodified, under ``rheostat run``: scaled or left alone, and their results right."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from confluent_kafka import Producer
+from tests.cluster.support import EXECUTOR_MB, Journal, changes, lives, worker
+from tests.cluster.test_scripts import QUIET, pairs, script
+
+from rheostat.host.java import kafka_connector_jars
+from rheostat.host.processes import module_command
+from rheostat.lab.lab import Lab
+from rheostat.model import Action, ReasonCode
+
+pytestmark = pytest.mark.cluster
+
+EXAMPLES = Path(pyspark.__file__).parent / "examples/src/main/python/sql/streaming"
+LINES = ("red green blue", "green blue", "blue")
+"""Six words a round: one red, two green, three blue."""
+
+
+class Lines:
+    """Sends rounds of lines, ten a second, until it is stopped."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def send(self, lines: tuple[str, ...]) -> None:
+        raise NotImplementedError
+
+    def _work(self) -> None:
+        while not self._stop.wait(0.1):
+            self.send(LINES)
+            self.rounds += 1
+
+    @contextmanager
+    def flowing(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._thread.join(30.0)
+            assert not self._thread.is_alive()
+
+    def words(self) -> Counter[str]:
+        return Counter({"red": self.rounds, "green": 2 * self.rounds, "blue": 3 * self.rounds})
+
+
+class KafkaLines(Lines):
+    def __init__(self, lab: Lab, topic: str) -> None:
+        super().__init__()
+        self._producer, self._topic = Producer({"bootstrap.servers": lab.broker.bootstrap}), topic
+
+    def send(self, lines: tuple[str, ...]) -> None:
+        for line in lines:
+            self._producer.produce(self._topic, line)
+        assert self._producer.flush(30.0) == 0
+
+
+class SocketLines(Lines):
+    """A server for Spark's socket source: the lines go to whoever connected last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._client: socket.socket | None = None
+
+    def accept(self) -> None:
+        """Wait for the query to connect."""
+        self._server.settimeout(90.0)
+        self._client, _ = self._server.accept()
+
+    def send(self, lines: tuple[str, ...]) -> None:
+        assert self._client is not None
+        self._client.sendall("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        for each in (self._client, self._server):
+            if each is not None:
+                each.close()
+
+
+def under_control(field: Lab, folder: Path, journal: Journal, example: str, *arguments: str) -> list[str]:
+    """The command that runs an example with one or two executors."""
+    conf = field.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
+    conf |= QUIET | {"spark.sql.shuffle.partitions": "100"}
+    settings = folder / "rheostat.yaml"
+    settings.write_text("profile: demo\nsample_s: 1.0\n")
+    command = module_command("rheostat", "run", "--objective", "lag < 6s", "--executors", "1,2")
+    command += ["--config", str(settings), "--journal", str(journal.folder), *pairs(conf)]
+    return [*command, str(EXAMPLES / f"{example}.py"), *arguments]
+
+
+def tables(log: Path) -> list[list[list[str]]]:
+    """The tables that the console sink printed, each as rows of cells without the header."""
+    found: list[list[list[str]]] = []
+    for part in re.split(r"^Batch: \d+$", log.read_text(errors="replace"), flags=re.MULTILINE)[1:]:
+        rows = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]
+        found.append([[cell.strip() for cell in row] for row in rows[1:]])
+    return found
+
+
+def word_counts(log: Path) -> Counter[str]:
+    """The words of the last complete table, whose last two columns are word and count."""
+    counts: Counter[str] = Counter()
+    for row in tables(log)[-1:][0] if tables(log) else []:
+        counts[row[-2]] += int(row[-1])
+    return counts
+
+
+def sessions(log: Path) -> Counter[str]:
+    """Events by session id: each session's last update counts (sessionId, start, end, duration, numEvents)."""
+    last = {(row[0], row[1]): int(row[4]) for table in tables(log) for row in table}
+    counts: Counter[str] = Counter()
+    for (name, _), events in last.items():
+        counts[name] += events
+    return counts
+
+
+def test_the_kafka_word_count_is_scaled_and_counts_right(field: Lab, tmp_path: Path) -> None:
+    """The tasks of a hundred state partitions keep one executor busy, so another one is asked for."""
+    field.broker.create_topic("counted", 3)
+    journal, lines = Journal(tmp_path / "journal"), KafkaLines(field, "counted")
+    arguments = (field.broker.bootstrap, "subscribe", "counted")
+    command = under_control(field, tmp_path, journal, "structured_kafka_wordcount", *arguments)
+    with script(field, tmp_path, "counted", command, {}) as part:
+        lives(field, journal.decisions, f"the autoscaler to attach: {part.log}")
+        with worker(field, cores=2):
+            lives(field, lambda: tables(part.log), f"a first batch, empty: {part.log}")
+            with lines.flowing():
+                lives(field, lambda: journal.executors() == 2, f"two executors: {part.log}")
+            lives(field, lambda: word_counts(part.log) == lines.words(), f"every word once: {part.log}")
+    acted = changes(journal.decisions())
+    assert (acted[0].reason.code, acted[0].target) == (ReasonCode.START, 1)
+    assert (acted[1].action, acted[1].target) == (Action.UP, 2)
+
+
+@pytest.mark.parametrize(
+    ("example", "arguments", "count"),
+    [
+        ("structured_network_wordcount_windowed", ("600",), word_counts),
+        ("structured_sessionization", (), sessions),
+    ],
+)
+def test_an_example_that_reads_a_socket_is_left_alone_and_counts_right(
+    field: Lab, tmp_path: Path, example: str, arguments: tuple[str, ...], count: object
+) -> None:
+    """A socket cannot say what is waiting: no number of executors can be derived from it, and the reason says so."""
+    journal, lines = Journal(tmp_path / "journal"), SocketLines()
+    command = under_control(field, tmp_path, journal, example, "127.0.0.1", str(lines.port), *arguments)
+    assert callable(count)
+    try:
+        with script(field, tmp_path, example, command, {}) as part:
+            lives(field, journal.decisions, f"the autoscaler to attach: {part.log}")
+            with worker(field, cores=2):
+                lines.accept()
+                with lines.flowing():
+                    lives(field, lambda: sum(count(part.log).values()) > 0, f"a first batch with words: {part.log}")
+                lives(field, lambda: count(part.log) == lines.words(), f"every word once: {part.log}")
+                lives(field, lambda: "socket" in journal.decisions()[-1].reason.text.lower(), "the source to be named")
+    finally:
+        lines.close()
+    assert [decision.reason.code for decision in changes(journal.decisions())] == [ReasonCode.START]
