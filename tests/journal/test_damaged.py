@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 
 import pytest
 from tests.journal.test_journal import SESSION, cycles, decisions, write
 
+from rheostat.cli import main
 from rheostat.errors import InputError
 from rheostat.journal.store import read_journal
 
@@ -111,3 +113,61 @@ def test_a_line_that_is_missing_is_suspected_where_the_next_one_builds_on_it(tmp
     file.write_bytes(session + b"".join(after))
     with pytest.raises(InputError, match="builds on what neither it nor a line before it holds; is a line missing"):
         list(read_journal(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "field", "allowed"),
+    [
+        (("assessment", "arrival_rate"), "soon", "assessment.arrival_rate", "a number, or null"),
+        (("assessment", "executors"), 2.5, "assessment.executors", "a whole number, or null"),
+        (("decision", "target"), [1], "decision.target", "a whole number, or null"),
+        (("decision", "policy", 1), None, "decision.recommendation.reason.text", "text"),
+        (("decision", "policy", 2), 7, "decision.recommendation.reason.figures", "keys with values"),
+        (("observation", "q", 0, "b", 1), "0", "observation.queries[0].batch.batch_id", "a whole number"),
+        (("observation", "q", 0, "b", 2), True, "observation.queries[0].batch.duration_s", "a number"),
+        (("observation", "c", 0), "now", "observation.cluster.at", "a number"),
+    ],
+)
+def test_a_value_of_another_type_is_named_with_its_line_and_field(tmp_path, path, given, field, allowed):
+    write(tmp_path, cycles(1))
+    file = next(tmp_path.glob("*.jsonl"))
+    *before, line = file.read_text().splitlines()
+    data = json.loads(line)
+    inside = data
+    for step in path[:-1]:
+        inside = inside[step]
+    inside[path[-1]] = given
+    file.write_text("\n".join([*before, json.dumps(data)]) + "\n")
+
+    [record] = decisions(tmp_path)
+    with pytest.raises(InputError) as caught:
+        _ = record.assessment, record.decision, record.observation
+    [fault] = caught.value.faults
+    assert fault.message == f"{file}:{len(before) + 1}, {field}: the value is of another type"
+    assert (fault.given, fault.allowed) == (repr(given), allowed)
+
+
+@pytest.mark.slow
+def test_every_value_edited_to_another_type_is_a_fault_of_the_file_or_still_one_of_its_type(tmp_path, capsys):
+    write(tmp_path, cycles(2))
+    file = next(tmp_path.glob("*.jsonl"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    tried = 0
+    for data in lines:
+        for inside, key in list(leaves({name: data[name] for name in data if name not in ("states", "settings")})):
+            kept, inside[key] = inside[key], {"another": "type"}
+            file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            inside[key] = kept
+            assert main(["explain", str(tmp_path), "--since", "1h"]) in (0, 2), (key, kept)
+            tried += 1
+    assert tried > 100
+    assert "fault of Rheostat" not in capsys.readouterr().err
+
+
+def leaves(value):
+    """Each list or mapping inside, with each of its keys that holds neither."""
+    for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(inner, dict | list):
+            yield from leaves(inner)
+        else:
+            yield value, key

@@ -41,15 +41,18 @@ from rheostat.journal.records import (
     outcome_from_json,
     outcome_to_json,
 )
+from rheostat.journal.types import find_wrong
 from rheostat.model import (
     Assessment,
     Batch,
     Cluster,
+    Decision,
     Gap,
     NodeReading,
     Nodes,
     Observation,
     Offsets,
+    Outcome,
     QueryReading,
     Roster,
     RoundTrip,
@@ -233,7 +236,9 @@ class Decoder:
         if kind == "decision":
             return self._decision(data, where)
         if kind == "outcome":
-            return OutcomeRecord(at=_time(data), outcome=outcome_from_json(data["outcome"], data["at"]))
+            at = _time(data)
+            outcome = outcome_from_json(data["outcome"], at)
+            return OutcomeRecord(at=at, outcome=_check(where, "outcome", Outcome, outcome))
         raise _damaged(where, f"a record of an unknown type: {kind!r}")
 
     def _session(self, data: Mapping[str, Any], where: str) -> SessionRecord:
@@ -242,7 +247,8 @@ class Decoder:
         self._started = True
         settings = _mapping(data, "settings")
         header = Header(version=data["version"], settings=settings, seed=data["seed"], job=data["job"])
-        return SessionRecord(at=_time(data), header=header, states=_mapping(data, "states"), note=data["note"])
+        session = SessionRecord(at=_time(data), header=header, states=_mapping(data, "states"), note=data["note"])
+        return _check(where, "session", SessionRecord, session)
 
     def _keyframe(self, data: Mapping[str, Any]) -> None:
         if "reset" in data:
@@ -271,12 +277,15 @@ class Decoder:
         def decode_assessment() -> Assessment | None:
             return None if assessment is None else assessment_from_json(assessment, at, nodes)
 
+        def decode_observation() -> Observation | None:
+            return None if observation is None else observation()
+
         return DecisionRecord(
             at,
             decision["id"],
-            lambda: _blame(where, lambda: decision_from_json(decision, at)),
-            lambda: _blame(where, decode_assessment),
-            lambda: None if observation is None else _blame(where, observation),
+            lambda: _blame(where, lambda: _check(where, "decision", Decision, decision_from_json(decision, at))),
+            lambda: _blame(where, lambda: _check(where, "assessment", Assessment | None, decode_assessment())),
+            lambda: _blame(where, lambda: _check(where, "observation", Observation | None, decode_observation())),
         )
 
     def _observation(self, data: Mapping[str, Any], at: float) -> tuple[Nodes | None, Callable[[], Observation]]:
@@ -378,6 +387,15 @@ def _blame(where: str, decode: Callable[[], T]) -> T:
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, struct.error) as error:
         lacks = isinstance(error, KeyError)
         raise _damaged(where, f"the record {'lacks' if lacks else 'cannot be read:'} {_reason(error)}") from error
+
+
+def _check(where: str, name: str, hint: Any, value: T) -> T:
+    """The value, if everything in it has the type that is declared; else the fault names the field."""
+    wrong = find_wrong(value, hint)
+    if wrong is None:
+        return value
+    message = f"{where}, {name}{wrong.path}: the value is of another type"
+    raise InputError([Fault("journal", repr(wrong.given), wrong.allowed, message)])
 
 
 def _damaged(where: str, what: str) -> InputError:
