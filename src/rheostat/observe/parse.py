@@ -33,6 +33,7 @@ def parse_executors(listed: Iterable[Mapping[str, Any]]) -> tuple[Executor, ...]
 
 def _executor(entry: Mapping[str, Any]) -> Executor:
     cores, slots = entry["totalCores"], entry.get("maxTasks")
+    excluded = entry.get("isExcluded") or entry.get("isBlacklisted") or entry.get("excludedInStages")
     return Executor(
         executor_id=entry["id"],
         host=host_of(entry["hostPort"]),
@@ -43,6 +44,7 @@ def _executor(entry: Mapping[str, Any]) -> Executor:
         busy_s=entry["totalDuration"] / 1000,
         added_at=_time(entry["addTime"]),
         slots=None if slots == cores else slots,
+        excluded=bool(excluded),
     )
 
 
