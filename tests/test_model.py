@@ -5,7 +5,7 @@ from rheostat.model import Cluster, Executor, Offsets, PartitionOffsets
 PARTS = (PartitionOffsets("a", 0, 9, 7, 5), PartitionOffsets("a", 1, None, 7, 5), PartitionOffsets("b", 0, 3, None, 1))
 EXECUTORS = (
     Executor("1", "near.1", 2, 1, 0, 5, 1.5, 10.0, "near"),
-    Executor("2", "far", 4, 0, 1, 7, None, None),
+    Executor("2", "far", 4, 0, 1, 7, None, None, slots=2, excluded=True),
 )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import compress
 from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError
@@ -183,6 +184,7 @@ class Executor(NamedTuple):
         added_at: when it registered.
         node: its node, where that is known and is not named like the host.
         slots: tasks that it runs at a time; None: one on each core.
+        excluded: whether Spark gives it no task, after failures on it or on its host.
     """
 
     executor_id: str
@@ -195,6 +197,7 @@ class Executor(NamedTuple):
     added_at: float | None = None
     node: str | None = None
     slots: int | None = None
+    excluded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,7 @@ class Cluster:
 
     Attributes:
         requested: the number that was requested last; None: no request yet.
+        excluded: ids of those that get no task, oldest first.
     """
 
     at: float
@@ -245,10 +249,12 @@ class Cluster:
     finished_tasks: tuple[int, ...] = ()
     busy_s: tuple[float | None, ...] = ()
     requested: int | None = None
+    excluded: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
-        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes, slots = _columns(Executor, executors)
+        columns = _columns(Executor, executors)
+        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes, slots, excluded = columns
         slots = () if all(each is None for each in slots) else slots
         return cls(
             at=at,
@@ -258,6 +264,7 @@ class Cluster:
             finished_tasks=finished,
             busy_s=busy_s,
             requested=requested,
+            excluded=tuple(compress(ids, excluded)),
         )
 
     @property
@@ -269,8 +276,9 @@ class Cluster:
         """
         fixed, counters = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
         slots = fixed.slots or (None,) * len(fixed.ids)
-        rows = zip(fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, slots, strict=True)
-        return tuple([Executor(*row) for row in rows])
+        excluded = [each in self.excluded for each in fixed.ids]
+        columns = (fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, slots, excluded)
+        return tuple([Executor(*row) for row in zip(*columns, strict=True)])
 
 
 def _columns(row: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
@@ -417,7 +425,7 @@ class Assessment:
     """Figures of an application, over its active queries. None: unknown.
 
     Attributes:
-        executors: registered executors.
+        executors: registered executors that get tasks.
         requested: the number that was requested last.
         slots_per_executor: tasks that each runs at a time; of the smallest where they differ.
         cores_per_executor: where a task takes several; None: one slot for each core.
@@ -465,6 +473,8 @@ class Assessment:
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
         slow_factor: task time on the slowest executor ÷ task time on the others.
         skew: share of the largest partition ÷ an even share, the largest over the queries.
+        excluded: ids of registered executors that get no task, or got none within the rate window, oldest first.
+        excluded_on: their nodes, as ``slow_on``.
         tasks: slots that the largest stages of the last batches keep busy; None before a batch of each query was seen.
         useful_executors: executors that have so many slots.
         stages: of the last batches, where they are known; else empty.
@@ -522,6 +532,8 @@ class Assessment:
     tasks: int | None = None
     cores_per_executor: int | None = None
     wait_s: float | None = None
+    excluded: tuple[str, ...] = ()
+    excluded_on: tuple[str, ...] = ()
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -669,6 +681,7 @@ class Decision:
         projections: for n − 1, n, n + 1.
         placement: None for a hold, or where nodes are unknown.
         first: ids of executors to remove before any other, in this order; with a placement, from the nodes it leaves.
+            In an increase: those in whose place others come.
     """
 
     at: float

@@ -249,3 +249,33 @@ def test_only_the_32_longest_are_told():
 def test_active_tasks(observation, tasks, idle_s):
     seen = run(observation)
     assert (seen.active_tasks, seen.idle_s) == (tasks, idle_s)
+
+
+def out(number, **figures):
+    return executor(number, **figures)._replace(excluded=True)
+
+
+def test_excluded_executors_are_no_capacity():
+    """They are counted like lost ones: not in the number, the slots, the busy ratio or the idle times."""
+    seen = run(
+        look(0.0, executor(0, busy=0.0), executor(1, busy=0.0), out(2, cores=1, busy=0.0), requested=3),
+        look(10.0, executor(0, busy=20.0, done=20), executor(1, busy=20.0, done=20), out(2, cores=1, busy=0.0)),
+    )
+    assert (seen.executors, seen.excluded, seen.slots_per_executor) == (2, ("2",), 2)
+    assert (seen.busy_ratio, seen.idle_s) == (1.0, (0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("at", "executors", "excluded"),
+    [
+        pytest.param(19.0, 1, ("1",), id="excluded within the window, as in every batch"),
+        pytest.param(20.0, 2, (), id="it works again"),
+    ],
+)
+def test_one_that_was_excluded_from_a_stage_counts_as_excluded_for_a_window(at, executors, excluded):
+    seen = run(look(0.0, executor(0), out(1)), look(at, executor(0), executor(1)))
+    assert (seen.executors, seen.excluded) == (executors, excluded)
+
+
+def test_one_that_is_gone_is_not_excluded_any_more():
+    assert run(look(0.0, executor(0), out(1)), look(5.0, executor(0), executor(2))).excluded == ()

@@ -10,8 +10,8 @@ from tests.policies.samples import seen
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import PROPOSERS, STEPS, Direction, check_gates, choose
 from rheostat.decide.effectiveness import Cause, Useless
-from rheostat.decide.guard import Context
-from rheostat.decide.state import GuardState, Pending
+from rheostat.decide.guard import Context, leaving_first
+from rheostat.decide.state import GuardState, Pending, Replacing
 from rheostat.decide.state import PastRecommendation as Past
 from rheostat.model import Bounds, Reason, ReasonCode, Recommendation, StageLoad, Unmeasured
 
@@ -593,3 +593,15 @@ def test_a_source_that_can_never_be_counted_is_named():
         "unknown: backlog; how many records wait in the source 'rate' of the query other cannot be known, "
         "as it can for Kafka: 5 stays"
     )
+
+
+@pytest.mark.parametrize(
+    ("slow", "excluded", "replacing", "first"),
+    [
+        pytest.param(("3", "7"), (), None, ("3", "7"), id="slow ones"),
+        pytest.param(("3", "7"), ("5", "3"), None, ("5", "3", "7"), id="excluded ones before them"),
+        pytest.param(("3", "7"), ("5",), Replacing("7", 4), ("5", "7", "3"), id="then one that has been replaced"),
+    ],
+)
+def test_who_leaves_first(slow, excluded, replacing, first):
+    assert leaving_first(seen(AT, slow_executors=slow, excluded=excluded), replacing) == first

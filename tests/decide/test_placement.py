@@ -5,7 +5,7 @@ The nodes stand on a line at 0 (a), 20 (b), 45 (c) and 300 ms (d); e has no entr
 
 from dataclasses import replace
 from itertools import combinations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from tests.policies.samples import Fixed, decision_settings, outcome, seen
@@ -277,6 +277,26 @@ class TestASlowOneIsReplaced:
         come, _ = decide(seen(1000.0, executors=2, nodes=nodes(**self.ROOMS), **SICK), plans.initial(), plans)
         assert come.placement is not None
         assert come.placement.add == ("c",)
+
+
+class TestAnExcludedExecutor:
+    """Executor 7 on b gets no task; the only other one is on a."""
+
+    OUT: ClassVar[dict[str, Any]] = {"excluded": ("7",), "excluded_on": ("b",)}
+
+    def test_others_come_in_its_place_on_its_node_last(self):
+        plans = decision_settings(Fixed(3))
+        there = nodes(a=(1, 0), b=(1, 0), c=(0, 1))
+        grow, _ = decide(seen(executors=1, requested=2, nodes=there, **self.OUT), plans.initial(), plans)
+        assert (grow.target, grow.first) == (3, ("7",))
+        assert grow.placement is not None
+        assert (grow.placement.add, grow.placement.leave) == (("c", "b"), ())
+
+    def test_it_goes_first_in_a_decrease(self):
+        plans = decision_settings(Fixed(2))
+        there = nodes(a=(1, 0), b=(1, 0), d=(1, 0))
+        go, _ = decide(seen(executors=2, requested=3, nodes=there, **self.OUT), plans.initial(), plans)
+        assert (go.first, go.placement and go.placement.leave) == (("7",), ("b",))
 
 
 class TestThePlannersLastStep:

@@ -405,3 +405,27 @@ def test_the_end_leaves_the_executors_as_they_are(stage, decide):
     assert here.cluster.registered() == ("0", "1", "2")
     assert here.live.requested == 3
     assert here.runner.closed
+
+
+def test_others_come_in_the_place_of_those_that_an_increase_names(stage, decide):
+    """Of four, two get no tasks. The request stands while they go, so that the cluster replaces them."""
+    here = stage(4, room=4)
+
+    here.live.apply(replace(decide(4, current=2), first=("0", "1")))
+    here.runner.run()
+
+    assert here.cluster.registered() == ("2", "3", "4", "5")
+    outcome = here.live.poll(0.0)
+    assert (outcome.status, outcome.before, outcome.after) == (OutcomeStatus.APPLIED, 2, 4)
+    assert set(here.cluster.asked) == {4}
+
+
+def test_one_that_is_still_busy_stays(stage, decide):
+    here = stage(4, room=4)
+    here.cluster.busy = always("0")
+
+    here.live.apply(replace(decide(4, current=2), first=("0", "1")))
+    here.runner.run()
+
+    assert here.cluster.registered() == ("0", "2", "3", "4")
+    assert here.live.poll(0.0).status is OutcomeStatus.APPLIED

@@ -321,6 +321,9 @@ EXECUTOR = st.builds(
     st.integers(0, 9),
     SECONDS,
     SECONDS,
+    st.none() | NAME,
+    st.none() | st.integers(1, 4),
+    st.booleans(),
 )
 CLUSTER = st.builds(Cluster.of, AT, st.lists(EXECUTOR, unique_by=lambda e: e.executor_id, max_size=3).map(tuple), COUNT)
 OBSERVATION = st.builds(

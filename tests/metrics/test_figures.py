@@ -134,7 +134,9 @@ def assessed(*looks):
         pytest.param([[("t", 0, 9000, 8000, 8000)], [("t", 0, 9000, 9100, 9100)]], 0, id="committed after the latest"),
         pytest.param([[("t", 0, 9000, 8000, 8000)], [("t", 0, 500, 8000, 8000)]], None, id="created anew"),
         pytest.param(
-            [[("t", 0, 9000, 8000, 8000), ("u", 0, 5, 5, 5)], [("t", 0, 9000, 8000, 8000)]], 1000, id="a topic that is gone"
+            [[("t", 0, 9000, 8000, 8000), ("u", 0, 5, 5, 5)], [("t", 0, 9000, 8000, 8000)]],
+            1000,
+            id="a topic that is gone",
         ),
         pytest.param([[("t", 0, 9000, 8000, 8000), ("u", 0, None, 5, 5)]], None, id="a latest offset unknown"),
         pytest.param([[("t", 0, 9000, 8000, 8000), ("u", 0, 5, -1, -1)]], None, id="an impossible position"),

@@ -47,3 +47,17 @@ def test_slots_are_told_where_they_are_not_the_cores():
     """With spark.task.cpus=4, Spark lists 4 cores and 1 task at most."""
     four, two = parse_executors([EXECUTOR | {"totalCores": 4, "maxTasks": 1}, EXECUTOR | {"id": "3", "totalCores": 1}])
     assert (four.cores, four.slots, two.slots) == (4, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "excluded"),
+    [
+        pytest.param({}, False, id="nothing said"),
+        pytest.param({"isExcluded": False, "excludedInStages": [], "isBlacklisted": False}, False, id="it works"),
+        pytest.param({"isExcluded": True, "excludedInStages": []}, True, id="from the application"),
+        pytest.param({"isExcluded": False, "excludedInStages": [7]}, True, id="from a stage that runs"),
+        pytest.param({"isBlacklisted": True}, True, id="by its old name"),
+    ],
+)
+def test_executors_that_get_no_task(said, excluded):
+    assert [each.excluded for each in parse_executors([EXECUTOR | said])] == [excluded]

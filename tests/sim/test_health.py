@@ -239,3 +239,56 @@ def test_without_room_a_slow_executor_stays():
     sim, journal = run(job, constant(200, 200), "static", executors=4, events=slow, guard=guard)
     assert min(value for _, value in sim.history.ready) == 4
     assert cycles(journal)[-1].assessment.slow == ("executor 1 on host-1",)
+
+
+def excluded(*places, at_s=60, **more):
+    return [{"kind": "excluded", "at_s": at_s, "executor": place, **more} for place in places]
+
+
+@pytest.mark.parametrize("policy", ["reactive", "hpa", "flink", "router", "threshold", "static"])
+def test_excluded_executors_are_replaced_and_no_capacity(policy):
+    """Of six, which 400/s need, three get no further task from second 60 on."""
+    job = small(executors=[1, 8])
+    sim, journal = run(job, constant(400, 600), policy, executors=6, events=events(*excluded(0, 1, 2)), guard=GUARD)
+    assert {each.assessment.executors for each in cycles(journal) if 62 <= each.at < 70} == {3}
+    named = [each.decision for each in cycles(journal) if each.decision.first]
+    assert [(each.action, each.first) for each in named] == [(Action.UP, ("0", "1", "2"))]
+    assert named[0].at <= 100
+    last = cycles(journal)[-1].observation.cluster
+    assert last.excluded == ()
+    assert last.roster.ids[0] == "3"
+    assert len([each for each in cycles(journal) if each.decision.acts]) <= 6
+    assert round_trips(sim) == []
+    assert sim.history.records_in == sim.history.records_out
+
+
+def test_excluded_executors_are_replaced_within_fixed_bounds():
+    job = small(executors=[6, 6])
+    sim, journal = run(job, constant(400, 200), executors=6, events=events(*excluded(0, 1, 2)), guard=GUARD)
+    acted = [each.decision for each in cycles(journal) if each.decision.acts and each.at > 0]
+    assert [(each.current, each.target, each.reason.code) for each in acted] == [(3, 6, ReasonCode.REPLACING_LOST)]
+    assert acted[0].reason.text == (
+        "for 30 s only 3 of 6 executors could work, Spark has excluded 0, 1, 2 after failures: "
+        "others are asked for in their place"
+    )
+    assert [value for _, value in sim.history.target] == [6]
+    assert cycles(journal)[-1].assessment.executors == 6
+
+
+def test_excluded_executors_leave_first():
+    """Fifty records a second need one; the decrease comes before the replacement."""
+    job, guard = small(executors=[1, 8]), GUARD | {"largest_step_down": 1}
+    _, journal = run(job, constant(50, 120), executors=4, events=events(*excluded(2, at_s=6)), guard=guard)
+    downs = [each.decision for each in cycles(journal) if each.decision.action is Action.DOWN]
+    assert (downs[0].at < 36, downs[0].first) == (True, ("2",))
+    assert all(each.executor_id != "2" for each in cycles(journal)[-1].observation.cluster.executors)
+
+
+def test_executors_that_are_excluded_again_and_again_are_replaced_ever_more_rarely():
+    """Their host fails: whatever comes as the last three of six is excluded within 40 s."""
+    job = small(executors=[1, 6])
+    again = events(*(event for at in range(60, 3600, 40) for event in excluded(3, 4, 5, at_s=at)))
+    sim, journal = run(job, constant(250, 3600), executors=6, events=again, guard=GUARD)
+    replaced = [each.at for each in cycles(journal) if each.decision.acts and each.at > 0]
+    assert replaced == [90, 210, 450, 930, 1890]
+    assert sim.history.records_in == sim.history.records_out

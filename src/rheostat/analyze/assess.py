@@ -169,6 +169,8 @@ def _assess(
         nodes=observation.nodes,
         sink=None if cluster.at is None else read_sink(readings, figures, state.cluster),
         skew=state.machines.skew,
+        excluded=cluster.excluded,
+        excluded_on=_nodes_of(cluster.excluded, observation),
         tasks=tasks,
         useful_executors=-(-tasks // slots) if tasks and slots else None,
         stages=stages,
@@ -285,10 +287,18 @@ def _read_slow(machines: Machines, observation: Observation) -> dict[str, Any]:
     return {
         "slow": machine_names(slow, places),
         "slow_executors": slow,
-        "slow_on": tuple([places[name] if places[name] in nodes else ELSEWHERE for name in slow]) if nodes else (),
+        "slow_on": _nodes_of(slow, observation),
         "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),
         "slow_factor": machines.factor if slow else None,
     }
+
+
+def _nodes_of(executors: Sequence[str], observation: Observation) -> tuple[str, ...]:
+    """The node of each, ``elsewhere`` for no known node; empty where nodes are unknown."""
+    if not executors or observation.cluster is None or observation.nodes is None or not observation.nodes.nodes:
+        return ()
+    places, nodes = observation.cluster.roster.places, {node.name for node in observation.nodes.nodes}
+    return tuple([places[name] if places.get(name) in nodes else ELSEWHERE for name in executors])
 
 
 # Stages of a batch: the slots that each needs, and how many the largest keeps busy.

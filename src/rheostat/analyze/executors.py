@@ -8,6 +8,9 @@ the mean share of active slots.
 **Changing executors.** A reading counts what an executor did since the last reading. A new executor counts from its
 start if that lies in between, and from the next reading on if its past is unknown. The last counts of a lost executor
 are left out, above and below the fraction line. A lost executor is not a failed task.
+
+**Excluded executors** get no task, after failures on them or on their host: they are as good as lost, and no capacity.
+One that is excluded from stages alone is so again in the next batch: it counts as excluded for a rate window.
 """
 
 from __future__ import annotations
@@ -44,7 +47,12 @@ MOST_IDLE = 32
 
 @dataclass(frozen=True, slots=True)
 class ClusterFigures:
-    """Figures of the executors; None: unknown. ``changed``: their number differs from the last known reading."""
+    """Figures of the executors that get tasks; None: unknown.
+
+    Attributes:
+        excluded: ids of the others.
+        changed: whether their number differs from the last known reading.
+    """
 
     at: float | None = None
     executors: int | None = None
@@ -55,6 +63,7 @@ class ClusterFigures:
     active_tasks: int | None = None
     idle_s: tuple[float, ...] | None = None
     failed_tasks: int | None = None
+    excluded: tuple[str, ...] = ()
     changed: bool = False
 
 
@@ -86,8 +95,10 @@ def read_cluster(
     at = known(cluster.at, "cluster.at", invalid) if cluster is not None else None
     if cluster is None or at is None:
         return ClusterFigures(), past
-    readings = _read_executors(cluster, invalid)
+    excluded = _remember_excluded(cluster, at, past.excluded, settings.rate_window_s)
+    readings = [each for each in _read_executors(cluster, invalid) if each.executor_id not in excluded]
     history = past if at == past.at else _remember(readings, at, past, settings)
+    history = replace(history, excluded=tuple(excluded.items()))
     slots = [each.slots for each in readings if each.slots is not None]
     figures = ClusterFigures(
         at=at,
@@ -99,9 +110,18 @@ def read_cluster(
         active_tasks=total([0, *(each.active for each in readings)]),
         idle_s=_idle_times(history.counters.idle_since, at),
         failed_tasks=_count_failed(history.intervals, at - settings.failure_window_s),
+        excluded=tuple(excluded),
         changed=past.executors != len(readings),
     )
     return figures, history
+
+
+def _remember_excluded(
+    cluster: Cluster, at: float, past: Iterable[tuple[str, float]], window_s: float
+) -> dict[str, float]:
+    """When the excluded executors among the registered ones were last seen to be excluded."""
+    seen = {each: then for each, then in past if 0 <= at - then < window_s} | dict.fromkeys(cluster.excluded, at)
+    return {each: seen[each] for each in cluster.roster.ids if each in seen} if seen else {}
 
 
 def _read_executors(cluster: Cluster, invalid: set[str]) -> list[_Reading]:

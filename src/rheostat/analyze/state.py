@@ -144,6 +144,7 @@ class ClusterHistory:
 
     Attributes:
         busy_s, slot_s: task seconds that ended and slot seconds, since the first reading.
+        excluded: executors that got no task within the rate window, each with the time when this was last seen.
     """
 
     at: float | None = None
@@ -153,6 +154,7 @@ class ClusterHistory:
     busy_s: float = 0.0
     slot_s: float = 0.0
     batches: tuple[SlotsInUse, ...] = ()
+    excluded: tuple[tuple[str, float], ...] = ()
 
 
 class Machines(NamedTuple):

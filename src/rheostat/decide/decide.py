@@ -90,7 +90,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         recommendation=recommendation,
         notes=shaped.notes,
         projections=_projections(context),
-        first=leaving_first(assessment, remembered.replacing) if shaped.target < shaped.current else (),
+        first=_find_first(assessment, remembered, shaped),
         placement=shaped.placement,
     )
     return decision, State(
@@ -359,6 +359,13 @@ def _find_current(assessment: Assessment, remembered: GuardState) -> int | None:
     return None if asked is None else max(asked, assessment.executors or 0)
 
 
+def _find_first(assessment: Assessment, remembered: GuardState, shaped: Shaped) -> tuple[str, ...]:
+    """The executors that leave first; in an increase those that get no task, in whose place others come."""
+    if shaped.target < shaped.current:
+        return leaving_first(assessment, remembered.replacing)
+    return assessment.excluded if shaped.target > shaped.current else ()
+
+
 def _action(proposer: Proposer, shaped: Shaped) -> Action:
     if shaped.target == shaped.current:
         return Action.UP if proposer.asks_again and not shaped.notes else Action.HOLD
@@ -396,11 +403,19 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
     return replace(remembered, pending=pending, replacing=replacing)
 
 
+_AN_HOUR_S = 3600.0
+"""For so long Spark excludes an executor, unless spark.excludeOnFailure.timeout says otherwise."""
+
+
 def _remember_request(decision: Decision, context: Context, mode: Mode) -> RequestState:
     requests = context.requests
     if context.active:
         again = decision.reason.code is ReasonCode.REPLACING_LOST
-        requests = replace(requests, opened=True, replaced_at=decision.at if again else requests.replaced_at)
+        if again:
+            soon = decision.at - (requests.replaced_at or -_AN_HOUR_S) < _AN_HOUR_S
+            count = (requests.excluded if soon else 0) + bool(decision.first)
+            requests = replace(requests, replaced_at=decision.at, excluded=count)
+        requests = replace(requests, opened=True)
     if mode == "act" and not requests.paused and decision.acts:
         requests = replace(requests, target=decision.target)
     return requests

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cost, describe_cost, lag_after, required_rate
@@ -18,9 +18,9 @@ from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, 
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
 from rheostat.decide.policy import cap_limits
 from rheostat.decide.state import GuardState, Replacing, RequestState
-from rheostat.model import Assessment, Bounds, Placement, Reason, ReasonCode, Recommendation
+from rheostat.model import Assessment, Bounds, NodeReading, Nodes, Placement, Reason, ReasonCode, Recommendation
 from rheostat.text import batches as of_batches
-from rheostat.text import carry, count, executors, per_second, percent, records, seconds, several
+from rheostat.text import carry, count, executors, names, per_second, percent, records, seconds, several
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,6 +505,8 @@ def placement(target: int, context: Context) -> Change | None:
     if nodes is None or (target == current and not context.asks_again):
         return None
     choice = _choose_nodes(target, context)
+    if target >= current and assessment.excluded_on:
+        nodes = _free_excluded(nodes, assessment.excluded_on)
     placed, text = place(nodes, nodes.in_use, target, choice)
     room = len(placed.use)
     if target <= current or room >= target:
@@ -520,29 +522,35 @@ def placement(target: int, context: Context) -> Change | None:
     return Change(current, Reason(ReasonCode.NO_FREE_NODE, f"{current} → {target}: {why}"))
 
 
+def _free_excluded(nodes: Nodes, excluded_on: Sequence[str]) -> Nodes:
+    """The nodes without the executors that leave in an increase, so that others have their places."""
+    rows = [(node, min(node.used, excluded_on.count(node.name))) for node in nodes.nodes]
+    return replace(nodes, nodes=tuple([NodeReading(each.name, each.used - n, each.free + n) for each, n in rows]))
+
+
 def _choose_nodes(target: int, context: Context) -> Choice:
     assessment = context.assessment
     leaving = leaving_first(assessment, context.state.replacing) if target < context.current else ()
     on = dict(zip(assessment.slow_executors, assessment.slow_on, strict=False))
+    on |= dict(zip(assessment.excluded, assessment.excluded_on, strict=False))
     return Choice(
         placing=context.placing,
         seed=context.seed,
-        slow=frozenset(assessment.slow_nodes),
+        slow=frozenset([*assessment.slow_nodes, *assessment.excluded_on]),
         first=tuple(on[executor] for executor in leaving if executor in on),
         never_slow=context.avoids_slow_nodes,
     )
 
 
 def leaving_first(assessment: Assessment, replacing: Replacing | None) -> tuple[str, ...]:
-    """The slow executors in the order in which they go in a decrease: the one that has been replaced before the others.
+    """The executors that go first in a decrease: excluded ones, the slow one that has been replaced, other slow ones.
 
     >>> leaving_first(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
     ('7', '3')
     """
-    slow = assessment.slow_executors
-    if replacing is None or replacing.executor not in slow:
-        return slow
-    return (replacing.executor, *(each for each in slow if each != replacing.executor))
+    slow = [each for each in assessment.slow_executors if each not in assessment.excluded]
+    replaced = [] if replacing is None or replacing.executor not in slow else [replacing.executor]
+    return (*assessment.excluded, *replaced, *(each for each in slow if each not in replaced))
 
 
 def name_slow(reason: Reason, assessment: Assessment) -> Reason:
@@ -559,6 +567,10 @@ def name_slow(reason: Reason, assessment: Assessment) -> Reason:
 
 
 # The proposers
+
+_MOST_NAMED = 6
+_MOST_DOUBLED = 5
+"""How often the wait doubles before excluded executors are replaced once more: to 32 minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,11 +609,22 @@ def replace_lost(context: Context) -> Proposal | None:
     if not context.active or requested is None or requests.missing_since is None or requests.reached != requested:
         return None
     gone_s, replaced_at = assessment.at - requests.missing_since, requests.replaced_at
-    recently = replaced_at is not None and assessment.at - replaced_at < max(60.0, 4 * context.sample_s)
+    patience_s = max(60.0, 4 * context.sample_s) * 2 ** min(requests.excluded, _MOST_DOUBLED)
+    recently = replaced_at is not None and assessment.at - replaced_at < patience_s
     if context.state.pending is not None or gone_s < max(30.0, 2 * context.sample_s) or recently:
         return None
     text = f"{registered} of {executors(requested)} registered for {gone_s:.0f} s: asked for again"
+    if assessment.excluded:
+        text = (
+            f"for {gone_s:.0f} s only {registered} of {executors(requested)} could work, Spark has excluded "
+            f"{_first_few(assessment.excluded)} after failures: others are asked for in their place"
+        )
     return Proposal(requested, Reason(ReasonCode.REPLACING_LOST, text, {"missing_s": gone_s}), registered)
+
+
+def _first_few(executor_ids: Sequence[str]) -> str:
+    more = len(executor_ids) - _MOST_NAMED
+    return names(executor_ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def undo(context: Context) -> Proposal | None:

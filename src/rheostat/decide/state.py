@@ -111,6 +111,7 @@ class RequestState:
         reached: the number asked for when it was last there.
         missing_since: since when executors have been fewer than that.
         replaced_at: when lost executors were last asked for again.
+        excluded: how often these were excluded ones, without an hour between two such requests.
     """
 
     opened: bool = False
@@ -120,6 +121,7 @@ class RequestState:
     reached: int | None = None
     missing_since: float | None = None
     replaced_at: float | None = None
+    excluded: int = 0
 
 
 S = TypeVar("S")

@@ -277,8 +277,11 @@ class _Execution:
         There is no room when no further one came within 3 × the 95th percentile of the start-up, or not all within that
         time for each. The request is then lowered to what there is (not under ``former``, the number that stood before,
         as far as that is not over ``target``, and not under 1): a request left standing might be granted at any later
-        time, when nobody expects it.
+        time, when nobody expects it. Executors that are named get no tasks: they go, and others come in their place.
         """
+        if self.first:
+            self.request(self.target)
+            self._remove_named()
         began, registered = self.clock.now(), self.levers.registered()
         before, known = len(registered), set(registered)
         last_at, longest_s = began, 0.0
@@ -298,6 +301,16 @@ class _Execution:
         after, now = len(registered), self.clock.now()
         text = f"{after} registered {now - began:.1f} s after {several(self.target, 'was', 'were')} asked for"
         return self._outcome(OutcomeStatus.APPLIED, ReasonCode.APPLIED, text, before, after, now)
+
+    def _remove_named(self) -> None:
+        """Remove the executors that are named, as far as they become idle in the time for a safe moment."""
+        began = self.clock.now()
+        while leaving := [each for each in self.levers.registered() if each in self.first]:
+            free = self._find_free()
+            self.levers.kill_idle([each for each in leaving if each in free])
+            if self.clock.now() - began > self.patience.safe_moment_s:
+                return
+            self._pause()
 
     def _no_room(self, former: int, before: int, waited_s: float) -> Outcome:
         after = len(self.levers.registered())
@@ -362,14 +375,17 @@ class _Execution:
         return self.levers.kill_idle(self._victims()) if self.levers.between_triggers() else ()
 
     def _kill_idle(self) -> tuple[str, ...]:
-        """Kill executors that are idle at two polls in a row, and hold no map output of a running job at the second.
+        free = self._find_free()
+        return self.levers.kill_idle(self._victims(free)) if free else ()
+
+    def _find_free(self) -> frozenset[str]:
+        """The executors that are idle at two polls in a row, and hold no map output of a running job at the second.
 
         One poll is not enough: the output of a task is registered a moment after its executor has become idle.
         """
         idle = self.levers.idle()
         twice, self._idle_before = idle & self._idle_before, idle
-        free = twice - self.levers.holding_map_output() if twice else twice
-        return self.levers.kill_idle(self._victims(free)) if free else ()
+        return twice - self.levers.holding_map_output() if twice else twice
 
     def _victims(self, among: frozenset[str] | None = None) -> tuple[str, ...]:
         """The surplus: ``first``, then the newest, which hold the fewest stores and the coldest caches.

@@ -147,7 +147,8 @@ class Encoder:
         columns = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s
         coders = encode_columns, encode_columns, encode_columns, encode_seconds
         codes = _code_counters(coders, columns, [counters for _, counters in entries])
-        return [cluster.at, cluster.requested, encode_list([place for place, _ in entries]), *codes]
+        excluded = [list(cluster.excluded)] if cluster.excluded else []
+        return [cluster.at, cluster.requested, encode_list([place for place, _ in entries]), *codes, *excluded]
 
     def _nodes(self, nodes: Nodes) -> list[Any]:
         names, pairs = [node.name for node in nodes.nodes], [(trip.a, trip.b) for trip in nodes.round_trips]
@@ -323,7 +324,7 @@ class Decoder:
     def _cluster(self, at: float, requested: int | None, executors: Any, *codes: Any) -> Callable[[], Cluster]:
         entries = [self._executors[place] for place in decode_list(executors)]
         coders = decode_columns, decode_columns, decode_columns, decode_seconds
-        active, failed, finished, busy = _code_counters(coders, codes, [counters for _, counters in entries])
+        active, failed, finished, busy = _code_counters(coders, codes[:4], [counters for _, counters in entries])
         _check_lengths("executors", len(entries), active, failed, finished, busy)
 
         def build() -> Cluster:
@@ -338,6 +339,7 @@ class Decoder:
                 finished_tasks=tuple(finished),
                 busy_s=tuple(busy),
                 requested=requested,
+                excluded=tuple(codes[4]) if len(codes) > 4 else (),
             )
 
         return build

@@ -40,6 +40,7 @@ def parse_executors(
 
 def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Executor:
     cores, slots = entry["totalCores"], entry.get("maxTasks")
+    excluded = entry.get("isExcluded") or entry.get("isBlacklisted") or entry.get("excludedInStages")
     return Executor(
         executor_id=entry["id"],
         host=host_of(entry["hostPort"]),
@@ -50,6 +51,7 @@ def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Exec
         busy_s=entry["totalDuration"] / 1000,
         added_at=place(_time(entry["addTime"])),
         slots=None if slots == cores else slots,
+        excluded=bool(excluded),
     )
 
 

@@ -71,6 +71,14 @@ class DeadExecutor(TimedEvent):
     replaces it at once; 2.2 s with the start-up were measured."""
 
 
+class ExcludedExecutor(LastingEvent):
+    """Spark gives an executor no further task, after failures on it or on its host. Its running tasks end well."""
+
+    kind: Literal["excluded"]
+    executor: Annotated[int, quantity(ge=0, le=100_000)] = 0
+    """Its place, as for a slow one. Default: the oldest is there in every run."""
+
+
 class RejectedRequests(LastingEvent):
     """The cluster rejects every request."""
 
@@ -155,6 +163,7 @@ Event = Annotated[
     SlowExecutor
     | SlowNode
     | DeadExecutor
+    | ExcludedExecutor
     | RejectedRequests
     | LateRequests
     | NoRoom

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, prod
 
 from rheostat.model import NodeReading, Nodes, Placement
@@ -25,6 +25,7 @@ class SimExecutor:
         warm: of each slot, whether it has run a task.
         in_use: whether the running query uses it.
         slow: windows ``(from, to, factor)`` in which its work takes longer.
+        excluded: windows ``(from, to)`` in which it begins no task.
         joins: whether it joins the running query when it registers; with a restart it does not.
         gone_at: when it was removed or lost.
         finished, busy_s: successful tasks of finished batches, and their seconds.
@@ -37,6 +38,7 @@ class SimExecutor:
     warm: list[bool]
     in_use: bool
     slow: list[tuple[float, float, float]]
+    excluded: list[tuple[float, float]] = field(default_factory=list)
     joins: bool = True
     gone_at: float = inf
     finished: int = 0
@@ -49,6 +51,15 @@ class SimExecutor:
     def slowness(self, at: float) -> float:
         """How many times as long its work takes at a time."""
         return prod(factor for begin, end, factor in self.slow if begin <= at < end)
+
+    def is_excluded(self, at: float) -> bool:
+        return self.free_from(at) > at
+
+    def free_from(self, at: float) -> float:
+        """When it takes a task that would begin at a time; infinite if never."""
+        for begin, end in self.excluded:
+            at = end if begin <= at < end else at
+        return at
 
     def add_work(self, tasks: int, seconds: float) -> None:
         self.finished += tasks
@@ -180,6 +191,17 @@ class Fleet:
             self.running[place % len(self.running)].slow.append((at, until, factor))
             self.settled = False
 
+    def exclude(self, at: float, place: int, until: float) -> None:
+        """Give one executor no further task."""
+        if self.running:
+            self.running[place % len(self.running)].excluded.append((at, until))
+            self.settled = False
+
+    def drop_excluded(self, at: float, names: Sequence[str]) -> None:
+        """Remove the excluded executors among those that are named, so that others come in their place."""
+        places = [n for n, each in enumerate(self.running) if each.name in names and each.is_excluded(at)]
+        self._drop(at, places)
+
     def cool(self) -> None:
         """Restart the query: all registered executors are in use, with cold slots."""
         for each in self.running:
@@ -215,7 +237,8 @@ class Fleet:
     @property
     def undisturbed(self) -> bool:
         """Whether all executors work at full speed."""
-        return not self._job.executor.slows_neighbours and not any(each.slow for each in self.running)
+        disturbed = any(each.slow or each.excluded for each in self.running)
+        return not self._job.executor.slows_neighbours and not disturbed
 
     def check_settled(self, at: float) -> None:
         """Update ``settled`` and ``slots``."""
@@ -223,7 +246,8 @@ class Fleet:
         stealing = bool(self._past_starts) and self._job.executor.slows_neighbours > 0
         cold = not all(all(each.warm) for each in self.running)
         slow = any(until > at for each in self.running for _, until, _ in each.slow)
-        self.settled = not (self.starting or stealing or cold or slow)
+        excluded = any(each.is_excluded(at) for each in self.running)
+        self.settled = not (self.starting or stealing or cold or slow or excluded)
         self.slots = [each for each in self.running if each.in_use for _ in each.warm] if self.settled else ()
 
     def finish(self, executor: SimExecutor, begin: float, work: float) -> float:

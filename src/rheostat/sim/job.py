@@ -34,6 +34,7 @@ from rheostat.sim.events import (
     CodeChange,
     DeadExecutor,
     Event,
+    ExcludedExecutor,
     FullNode,
     LostNode,
     MetricFault,
@@ -253,6 +254,9 @@ class SimulatedJob:
                     self._restart(at)
             case SlowExecutor():
                 self._fleet.slow_down(at, event.executor, event.until_s, event.factor)
+            case ExcludedExecutor():
+                self._fleet.exclude(at, event.executor, event.until_s)
+                self._schedule(event.until_s, _ROOM_CHANGED)
             case CodeChange():
                 self._code.append(event)
             case LostNode():
@@ -341,6 +345,7 @@ class SimulatedJob:
             finished_tasks=tuple([each.finished + running.ended for each, running in rows]),
             busy_s=tuple([each.busy_s + running.busy_s for each, running in rows]),
             requested=self._fleet.requested,
+            excluded=tuple([each.name for each, _ in rows if each.is_excluded(self._now)]),
         )
 
 
@@ -455,6 +460,8 @@ class Change:
     ) -> None:
         self._rescale, self._fleet, self._query, self._restart = job.rescale, fleet, query, restart
         self._decision, self._target, self._began = decision, target, at
+        if target >= len(fleet.running):
+            fleet.drop_excluded(at, decision.first)
         self._before = len(fleet.running)
         self._former = self._before if fleet.requested is None else fleet.requested
         no_room_s, start_up = job.rescale.no_room_s, job.executor.start_up

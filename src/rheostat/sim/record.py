@@ -100,7 +100,7 @@ class RecordAtATime(Engine):
 
     def _capacity(self, at: float) -> float:
         """Records/s now: C(n, ND) × mean speed of the executors, limited by the sink."""
-        used = [each for each in self._fleet.running if each.in_use]
+        used = [each for each in self._fleet.running if each.in_use and not each.is_excluded(at)]
         if not used:
             return 0.0
         speed = math.fsum(1 / each.slowness(at) for each in used) / len(used)

@@ -167,6 +167,12 @@ def place_one_by_one(
         if executor.gone_at <= at:
             heappop(free)
             continue
+        if executor.excluded and (later := executor.free_from(at)) > at:
+            if later < inf:
+                heapreplace(free, (later, number, core, executor))
+            else:
+                heappop(free)
+            continue
         if lost and lost[0][0] <= at:
             seconds = lost.pop(0)[1]
         elif position < len(work):
