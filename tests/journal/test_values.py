@@ -19,12 +19,15 @@ from rheostat.model import (
     Batch,
     Decision,
     Observation,
+    Offsets,
+    QueryLoad,
     QueryReading,
     Reason,
     ReasonCode,
     Recommendation,
     StageLoad,
     StageWork,
+    Unmeasured,
 )
 
 
@@ -94,6 +97,10 @@ def test_who_leaves_first():
 )
 def test_a_batch_with_its_stages(batch):
     query = QueryReading("q", "r", None, 1.0, batch=batch)
+    assert written_and_read(query) == query
+
+
+def written_and_read(query: QueryReading) -> QueryReading:
     reason = Reason(ReasonCode.FIXED, "as told")
     decision = Decision(12.0, 1, Action.HOLD, 1, 1, reason, Recommendation(1, reason))
     encoder, decoder = Encoder(), Decoder()
@@ -101,4 +108,25 @@ def test_a_batch_with_its_stages(batch):
     lines = [head, *encoder.record(DecisionRecord.of(Observation(12.0, (query,)), None, decision)).splitlines()]
     last = [decoder.line(line, "here") for line in lines][-1]
     assert isinstance(last, DecisionRecord)
-    assert last.observation == Observation(12.0, (query,))
+    assert last.observation is not None
+    return last.observation.queries[0]
+
+
+def test_queries_that_are_idle_or_not_measured():
+    loads = (QueryLoad("a", arrival_rate=0.0, idle=True), QueryLoad("b", arrival_rate=5.0))
+    left_out = (Unmeasured("c", 3.5, ("backlog", "lag_s")), Unmeasured("d", 0.0, ("backlog",), "rate"))
+    seen = Assessment(12.0, idle=True, by_query=loads, unmeasured=left_out)
+    assert assessment_from_json(json.loads(json.dumps(assessment_to_json(seen, 12.0))), 12.0) == seen
+    older = {"by_query": [["b", 5.0, None, None, None, None, None, None, None, 3, None]]}
+    assert assessment_from_json(older, 12.0).by_query == (QueryLoad("b", arrival_rate=5.0, batches=3),)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param(QueryReading("q", "r", None, 1.0, uncountable="rate"), id="of a source that cannot be counted"),
+        pytest.param(QueryReading("q", "r", None, 1.0, offsets=Offsets.of(11.0, ())), id="of a source without topics"),
+    ],
+)
+def test_a_query_that_reads_nothing_that_can_be_counted(query):
+    assert written_and_read(query) == query

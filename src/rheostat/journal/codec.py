@@ -127,6 +127,8 @@ class Encoder:
             out["r"] = [getattr(query.running, name) for name in _RUNNING]
         if query.failed_because is not None:
             out["f"] = query.failed_because
+        if query.uncountable is not None:
+            out["u"] = query.uncountable
         return out
 
     def _offsets(self, query: int, offsets: Offsets) -> list[Any]:
@@ -367,6 +369,7 @@ def _query(entry: list[Any], offsets: Callable[[], Offsets] | None, data: Mappin
         batch=_batch(data["b"]) if "b" in data else None,
         running=RunningBatch(**dict(zip(_RUNNING, data["r"], strict=True))) if "r" in data else None,
         failed_because=data.get("f"),
+        uncountable=data.get("u"),
     )
 
 

@@ -25,6 +25,7 @@ from rheostat.model import (
     ReasonCode,
     Recommendation,
     StageLoad,
+    Unmeasured,
 )
 
 SCHEMA = "rheostat.journal/1"
@@ -144,6 +145,11 @@ def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None
         values["arrival_rates"] = tuple((topic, rate) for topic, rate in values["arrival_rates"])
     if "by_query" in values:
         values["by_query"] = tuple(QueryLoad(*load) for load in values["by_query"])
+    if "unmeasured" in values:
+        rows = values["unmeasured"]
+        values["unmeasured"] = tuple(
+            Unmeasured(query, since, tuple(lacks), source) for query, since, lacks, source in rows
+        )
     if "stages" in values:
         values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])
     if "idle_s" in values:
