@@ -5,6 +5,7 @@ import pytest
 from tests.policies.samples import OVERLOAD, reactive, seen
 
 from rheostat.decide.policy import cap_limits
+from rheostat.model import QueryLoad
 from rheostat.policies.capacity import Figure, Learned, busy_rate, learn_arrival, learn_healthy, learn_overload, usage
 from rheostat.policies.reactive import ReactiveState
 
@@ -267,6 +268,23 @@ def test_nothing_is_learned_from_the_batches_that_wait_for_a_lost_executors_repl
 )
 def test_the_batch_cap_limits(changes, limits):
     assert cap_limits(seen(**changes)) == limits
+
+
+FULL = QueryLoad("full", batch_s=1.0, trigger_s=10.0, capped=True, backlog_excess=9.0)
+LONG = QueryLoad("long", batch_s=9.9, trigger_s=10.0, capped=False, backlog_excess=0.0)
+
+
+@pytest.mark.parametrize(
+    ("queries", "limits"),
+    [
+        pytest.param((FULL, LONG), True, id="the other keeps up, with long batches"),
+        pytest.param((FULL, LONG._replace(backlog_excess=9.0)), False, id="the other is behind"),
+        pytest.param((LONG, LONG), False, id="none is full"),
+        pytest.param((FULL, FULL), True, id="both are full"),
+    ],
+)
+def test_the_batch_cap_limits_the_queries_that_are_behind(queries, limits):
+    assert cap_limits(seen(capped=True, batch_s=9.9, by_query=queries)) == limits
 
 
 @pytest.mark.parametrize(

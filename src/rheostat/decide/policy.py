@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from rheostat.config.faults import faults_of, keys_of
 from rheostat.errors import Fault, InputError
-from rheostat.model import Assessment, Objective, Reason, ReasonCode, Recommendation
+from rheostat.model import Assessment, Objective, QueryLoad, Reason, ReasonCode, Recommendation
 from rheostat.plugins import POLICIES, unknown_name
 from rheostat.ports import SampleStore
 
@@ -106,13 +106,18 @@ def current_target(assessment: Assessment) -> int | None:
 
 
 def cap_limits(assessment: Assessment) -> bool:
-    """Whether the batch cap limits the rate: batches are full, and yet end before the next trigger."""
-    return bool(
-        assessment.capped
-        and assessment.trigger_s
-        and assessment.batch_s
-        and assessment.batch_s < 0.9 * assessment.trigger_s
+    """Whether batch caps limit the rate: batches are full, and yet end before the next trigger.
+
+    Of several queries, those that are behind decide, each by its own batches.
+    """
+    loads = assessment.by_query or (assessment,)
+    return any(map(_is_limited_by_cap, loads)) and all(
+        _is_limited_by_cap(load) for load in loads if load.backlog_excess
     )
+
+
+def _is_limited_by_cap(load: Assessment | QueryLoad) -> bool:
+    return bool(load.capped and load.trigger_s and load.batch_s and load.batch_s < 0.9 * load.trigger_s)
 
 
 # Policies are found through entry points of the group ``rheostat.policies``. The built-in ones use them too.
