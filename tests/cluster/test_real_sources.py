@@ -142,7 +142,7 @@ def test_a_cap_is_filled_by_offsets_of_its_own_source(
         watcher.until(lambda seen: stands(seen) == (40, 10, 0), "the first batch in flight")
         turns.let(2)
         seen = watcher.until(
-            lambda seen: stands(seen) == (40, 30, 20) and (batch := only(seen).batch) and batch.batch_id == 1,
+            lambda seen: stands(seen) == (40, 30, 20) and getattr(only(seen).batch, "batch_id", None) == 1,
             "the third batch in flight",
         )
 

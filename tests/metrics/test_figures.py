@@ -136,7 +136,7 @@ def assessed(*looks):
         pytest.param(
             [[("t", 0, 9000, 8000, 8000), ("u", 0, 5, 5, 5)], [("t", 0, 9000, 8000, 8000)]],
             1000,
-            id="a topic that is gone",
+            id="a topic gone",
         ),
         pytest.param([[("t", 0, 9000, 8000, 8000), ("u", 0, None, 5, 5)]], None, id="a latest offset unknown"),
         pytest.param([[("t", 0, 9000, 8000, 8000), ("u", 0, 5, -1, -1)]], None, id="an impossible position"),
