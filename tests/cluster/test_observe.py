@@ -152,6 +152,7 @@ def test_in_overload_the_backlog_is_current_although_no_batch_ends(
     assert reading.batch is not None
     assert reading.batch.records is not None
     assert 0 < reading.batch.records <= 100
+    assert reading.batch.offsets == (reading.batch.records,)
     assert reading.batch.at <= seen.at + 1
     assert reading.trigger_s == 0
     assert [(found.kind, found.partitions, found.batch_cap) for found in reading.sources] == [("log", 1, 100)]
