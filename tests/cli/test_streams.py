@@ -39,3 +39,18 @@ def test_a_replay_can_be_piped(tmp_path, capsys):
     assert f"Journal: {journal}" in capsys.readouterr().err
     assert main(["replay", journal]) == 0
     assert capsys.readouterr().out.startswith("identical: 10 of 10\n")
+
+
+def test_a_simulated_run_is_explained_in_seconds_of_the_run(tmp_path, capsys):
+    journal = str(tmp_path / "journal")
+    assert main(["simulate", *SHORT, "--journal", journal]) == 0
+    capsys.readouterr()
+    for options, said in (
+        ([], "second 0 to second 135 (2 min 15 s)"),
+        (["--at", "60"], "second 60, decision"),
+        (["--since", "30s"], "second 105 to second 135"),
+    ):
+        assert main(["explain", journal, *options]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(said)
+        assert "1970" not in told

@@ -1,4 +1,7 @@
-"""Times as text, written and read. Everything is UTC, as the names of the journal's files are."""
+"""Times as text, written and read. Everything is UTC, as the names of the journal's files are.
+
+A simulated run begins at second 0, so a time in the first ten years of the epoch is a second of a run.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,11 @@ _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _DURATION = re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>s|min|m|h|d)")
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
-_ALLOWED = "an ISO time, seconds of the epoch, HH:MM[:SS] (UTC), or a duration before the journal's end as in 10m"
+_ALLOWED = (
+    "an ISO time, seconds of the epoch (of the run, if it is simulated), HH:MM[:SS] (UTC), or a duration before the "
+    "journal's end as in 10m"
+)
+_RUN_S = 10 * 365 * 86_400
 
 
 def parse_duration(text: str) -> float | None:
@@ -43,21 +50,21 @@ def parse_time(text: str, field: str, end: float) -> float:
 
 
 def clock(at: float) -> str:
-    """The time of day, UTC.
+    """The time of day, UTC; or seconds of a simulated run.
 
-    >>> clock(1764324000.0)
-    '10:00:00'
+    >>> clock(1764324000.0), clock(1200.0)
+    ('10:00:00', '1,200 s')
     """
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
+    return f"{at:,.0f} s" if _is_of_run(at) else f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
 
 
 def day_and_clock(at: float) -> str:
-    """Day and time.
+    """Day and time; or the second of a simulated run.
 
-    >>> day_and_clock(1764324000.0)
-    '2025-11-28 10:00:00 UTC'
+    >>> day_and_clock(1764324000.0), day_and_clock(1200.0)
+    ('2025-11-28 10:00:00 UTC', 'second 1,200')
     """
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"second {at:,.0f}" if _is_of_run(at) else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def duration(seconds: float) -> str:
@@ -73,6 +80,10 @@ def duration(seconds: float) -> str:
     if hours == 0:
         return f"{minutes} min {second} s" if second else f"{minutes} min"
     return f"{hours} h {minute} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def _is_of_run(at: float) -> bool:
+    return 0 <= at < _RUN_S
 
 
 def _parse(text: str, end: float) -> float:
