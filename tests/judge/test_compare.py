@@ -229,7 +229,7 @@ def test_the_matrix_varies_one_property_at_a_time():
 
 def test_jobs_of_the_matrix_with_a_load_of_their_own_play_it_once_at_its_own_rates():
     request = read_request(RequestOptions(policy="static", shapes=["ramp:1..5@900", "constant:3@900"], matrix=True))
-    played = {variant.label: [] for variant in request.variants}
+    played: dict[str, list[Case]] = {variant.label: [] for variant in request.variants}
     for case in request.cases:
         played[case.job_label].append(case)
     assert {label: len(cases) for label, cases in played.items() if len(cases) == 1} == dict.fromkeys(

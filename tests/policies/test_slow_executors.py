@@ -1,6 +1,7 @@
 """What is measured while an executor is named slow is not what the number of executors carries: nothing is learned."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.policies.samples import OVERLOAD, seen
@@ -8,7 +9,7 @@ from tests.policies.samples import OVERLOAD, seen
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.model import Objective
 
-SLOW = {"slow": ("executor 2 on b",), "slow_executors": ("2",), "slow_factor": 3.0}
+SLOW: dict[str, Any] = {"slow": ("executor 2 on b",), "slow_executors": ("2",), "slow_factor": 3.0}
 
 
 def overloads(count, **changes):

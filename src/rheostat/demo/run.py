@@ -637,8 +637,16 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     attached: list[Attachment] = []
-    signal.signal(_PAUSE, lambda *_: [attachment.pause() for attachment in attached])
-    signal.signal(_RESUME, lambda *_: [attachment.resume() for attachment in attached])
+
+    def set_paused(number: int, _: object) -> None:
+        for attachment in attached:
+            if number == _PAUSE:
+                attachment.pause()
+            else:
+                attachment.resume()
+
+    for number in (_PAUSE, _RESUME):
+        signal.signal(number, set_paused)
 
     def on_session(spark: SparkSession) -> None:
         attached.append(attach(spark, config=job["settings"]))
