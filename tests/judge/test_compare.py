@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.sim.jobs import plain
 
-from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, ready
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, load_job, ready
 from rheostat.judge.compare import (
     Comparison,
     Entry,
@@ -27,10 +27,11 @@ from rheostat.judge.report import (
     write_comparison,
     write_simulation,
 )
+from rheostat.judge.request import RequestOptions, read_request
 from rheostat.judge.simulate import start_executors
 from rheostat.optimum.dynamic_program import problem_of
 from rheostat.optimum.optimum import Optimum, optimum, timetable
-from rheostat.sim.capacity import violation_weight
+from rheostat.sim.capacity import capacity, violation_weight
 
 JOB = plain(partitions=8)
 POLICIES = [PolicySpec("static"), PolicySpec("reactive"), PolicySpec("hpa")]
@@ -210,7 +211,12 @@ def test_the_matrix_varies_one_property_at_a_time():
         "start-up 60 s",
         "start-up 180 s",
         "exponent 0.8",
+        "uncapped",
         "noise 20 %",
+        "low rate",
+        "spikes",
+        "idle for hours",
+        "driver-bound",
     ], "L 60 s is missing: the base job has this objective already"
     ten = found["L 10 s"].job
     assert (ten.objective_s, ten.trigger_s, ten.period_s) == (10.0, 2.5, 5.0)
@@ -218,6 +224,34 @@ def test_the_matrix_varies_one_property_at_a_time():
     assert (slow.median_s, slow.p95_s) == (180.0, 360.0)
     assert found["heavier fixed part"].job.driver.planning_s == pytest.approx(0.3 + 0.2 * 30)
     assert (found["noise 20 %"].treatment.noise_cv, found["noise 20 %"].job) == (0.20, found["base"].job)
+    assert found["uncapped"].job.batch_cap is None
+
+
+def test_jobs_of_the_matrix_with_a_load_of_their_own_play_it_once_at_its_own_rates():
+    request = read_request(RequestOptions(policy="static", shapes=["ramp:1..5@900", "constant:3@900"], matrix=True))
+    played: dict[str, list[Case]] = {variant.label: [] for variant in request.variants}
+    for case in request.cases:
+        played[case.job_label].append(case)
+    assert {label: len(cases) for label, cases in played.items() if len(cases) == 1} == dict.fromkeys(
+        ("low rate", "spikes", "idle for hours", "driver-bound"), 1
+    )
+    assert len(played["base"]) == len(played["uncapped"]) == 2
+    [low], [spikes], [idle], [driver] = (
+        played[label] for label in ("low rate", "spikes", "idle for hours", "driver-bound")
+    )
+    assert {case.treatment.scaled for case in (low, spikes, idle, driver)} == {False}
+    assert low.load.curve(1).cumulative(3600.0) == 3600.0
+    most = capacity(load_job("base"), 20)
+    assert idle.load.curve(1).rate(600.0) == pytest.approx(0.28 * most, rel=1e-5)
+    assert idle.load.curve(1).rate(3600.0 + 12_000.0) == 0.0
+    assert spikes.load.curve(1).rate(3.0) == pytest.approx(1.75 * most, rel=1e-5)
+    # one executor carries three times the load of the driver-bound job, in spite of 24 s of planning in batches of 30 s
+    assert driver.job.driver.planning_s == 24.0
+    assert driver.load.curve(1).rate(60.0) == pytest.approx(0.3 * capacity(driver.job, 1), rel=1e-5)
+
+
+def test_a_job_without_a_batch_cap_has_no_uncapped_variant():
+    assert "uncapped" not in {each.label for each in variants_of("base", {"batch_cap": None}, Treatment())}
 
 
 def test_a_portable_command_has_no_folders_of_files():

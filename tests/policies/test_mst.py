@@ -323,6 +323,21 @@ def test_a_far_node_that_lowers_it_is_warned_of_and_by_default_left_alone():
     assert warning in ours.reason.text
 
 
+def test_a_loss_by_distance_is_not_expected_far_beyond_the_distances_that_were_measured():
+    """FAR says 101.3 at (3, 300 ms); between 0 and 20 ms nothing is known of 300: it counts as 40 ms, and is tried."""
+    near = tuple(Point(n, nd, FAR.mst(n, nd), 9) for n, nd in [(1, 0.0), (2, 20.0), (4, 20.0), (3, 0.0)])
+    sample = saturated(108.0, 2, arrival=120.0, nodes=nodes((1, 0), (1, 0), (0, 1)))
+    state = knows(FAR, *near)
+    ours, then = mst("default").recommend(sample, state)
+    assert ours.target == 3
+    assert "round trips beyond 40 ms were not measured" in ours.reason.text
+    model = first(then).model
+    assert model.mst(3, 300.0) == model.mst(3, 40.0) == pytest.approx(FAR.mst(3, 40.0), rel=0.01)
+    assert model.needed(150.0, 300.0) == model.needed(150.0, 40.0)
+    faithful, _ = mst().recommend(sample, state)
+    assert "warning: 3 executors lower MST" in faithful.reason.text
+
+
 def exact(state: MstState):
     """Points that the fit turns into FAR again."""
     points = tuple(Point(n, nd, FAR.mst(n, nd), 9) for n, nd in [(1, 0.0), (2, 20.0), (4, 20.0), (3, 300.0)])

@@ -638,12 +638,15 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     attached: list[Attachment] = []
 
-    def obey(number: int, _frame: object) -> None:
+    def set_paused(number: int, _: object) -> None:
         for attachment in attached:
-            attachment.pause() if number == _PAUSE else attachment.resume()
+            if number == _PAUSE:
+                attachment.pause()
+            else:
+                attachment.resume()
 
-    signal.signal(_PAUSE, obey)
-    signal.signal(_RESUME, obey)
+    for number in (_PAUSE, _RESUME):
+        signal.signal(number, set_paused)
 
     def on_session(spark: SparkSession) -> None:
         attached.append(attach(spark, config=job["settings"]))

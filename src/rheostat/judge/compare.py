@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from rheostat import __version__
 from rheostat.errors import PartFailedError
-from rheostat.judge.cases import Case, PolicySpec, Ready, Treatment, load_job, ready
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, Treatment, load_job, ready
 from rheostat.judge.scoring import (
     LEAST_MEAN_EXECUTORS,
     Bill,
@@ -38,7 +38,7 @@ from rheostat.optimum.dynamic_program import Problem, problem_of
 from rheostat.optimum.optimum import Optimum, optimum, timetable
 from rheostat.policies.schedule import OPEN_LOOP
 from rheostat.report.score import RunFacts
-from rheostat.sim.capacity import CostParts, violation_weight
+from rheostat.sim.capacity import CostParts, capacity, violation_weight
 from rheostat.sim.history import demand_steps
 from rheostat.sim.jobfile import JobFile
 
@@ -366,15 +366,16 @@ _HEAVY_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A job of the matrix."""
+    """A job of the matrix. ``load``: its own, at its own rates; None: it is played the loads that were given."""
 
     label: str
     job: JobFile
     treatment: Treatment = field(default_factory=Treatment)
+    load: LoadSpec | None = None
 
 
 def variants_of(text: str, overrides: Mapping[str, Any], treatment: Treatment) -> list[Variant]:
-    """The job itself, and the job with one property changed at a time; a lag that it has already is left out.
+    """The job itself, and the job with one property changed at a time; a property that it has already is left out.
 
     ``text``: name or path of the job file. ``overrides``: its dotted keys, changed in all variants.
 
@@ -390,6 +391,7 @@ def variants_of(text: str, overrides: Mapping[str, Any], treatment: Treatment) -
         Variant(base.name, base, treatment),
         *changed,
         Variant("noise 20 %", base, replace(treatment, noise_cv=0.2)),
+        *_variants_with_loads(text, overrides, base, replace(treatment, scaled=False)),
     ]
 
 
@@ -407,7 +409,29 @@ def _changes_by_label(base: JobFile) -> dict[str, dict[str, Any]]:
     for median_s in (30.0, 60.0, 180.0):
         times = {"executor.start_up.median_s": median_s, "executor.start_up.p95_s": median_s * spread}
         changes[f"start-up {median_s:g} s"] = times
-    return {**changes, "exponent 0.8": {"exponent": 0.8}}
+    uncapped: dict[str, dict[str, Any]] = {} if base.batch_cap is None else {"uncapped": {"batch_cap": None}}
+    return {**changes, "exponent 0.8": {"exponent": 0.8}, **uncapped}
+
+
+_DRIVER_SHARE = 0.8
+"""Share of τ that planning takes in the driver-bound job."""
+
+
+def _variants_with_loads(
+    text: str, overrides: Mapping[str, Any], base: JobFile, treatment: Treatment
+) -> Iterator[Variant]:
+    """Jobs whose property is their load; rates are shares of what the job carries at its most executors."""
+    most, uncapped = capacity(base, base.n_max), load_job(text, {**overrides, "batch_cap": None})
+    planning = {"driver.planning_s": _DRIVER_SHARE * base.period_s}
+    driver_bound = load_job(text, {**overrides, **planning})
+    busy = f"constant:{0.28 * most:.6g}@3600"
+    for label, job, shape in (
+        ("low rate", base, "constant:1@14400"),
+        ("spikes", uncapped, f"pulses:0..{1.75 * most:.6g}@7200,rise=0,on=6,fall=0,off=54"),
+        ("idle for hours", base, f"{busy}+constant:0@25200+{busy}"),
+        ("driver-bound", driver_bound, f"constant:{0.3 * capacity(driver_bound, base.n_min):.6g}@7200"),
+    ):
+        yield Variant(label, job, treatment, LoadSpec(shape, shape=shape))
 
 
 def with_matrix(comparison: Comparison) -> Comparison:

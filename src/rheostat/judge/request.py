@@ -88,11 +88,11 @@ class Request:
 
     @property
     def cases(self) -> list[Case]:
-        """Jobs × loads × seeds."""
+        """Jobs × loads × seeds; a job of the matrix with a load of its own has only that."""
         return [
             Case(variant.job, variant.label, load, seed, variant.treatment)
             for variant in self.variants
-            for load in self.loads
+            for load in (self.loads if variant.load is None else (variant.load,))
             for seed in self.seeds
         ]
 

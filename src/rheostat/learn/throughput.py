@@ -162,6 +162,7 @@ class MstModel:
         error: relative standard deviation of a measurement around the model.
         defaulted: the parameters that keep their default or lie on their bound, each with the reason.
         covariance: of (α, β, γ); zeros for those that were not fitted.
+        farthest_ms: greatest ND for which γ says something, a longer one counts as this; None: every one.
     """
 
     alpha: float
@@ -171,6 +172,7 @@ class MstModel:
     error: float = 0.0
     defaulted: tuple[str, ...] = ()
     covariance: tuple[tuple[float, float, float], ...] = ((0.0,) * 3,) * 3
+    farthest_ms: float | None = None
 
     def mst(self, executors: float, distance_ms: float = 0.0) -> float:
         """Records/s that so many executors sustain, at least 0; at equal distance never less with more executors.
@@ -181,7 +183,7 @@ class MstModel:
         """
         if executors <= 0:
             return 0.0
-        return max(0.0, self.alpha * math.pow(executors, self.beta) - self.gamma * distance_ms)
+        return max(0.0, self.alpha * math.pow(executors, self.beta) - self._loss(distance_ms))
 
     def needed(self, throughput: float, distance_ms: float = 0.0) -> float:
         """The least n, a real number ≥ 0, with MST(n, ND) ≥ throughput.
@@ -189,8 +191,11 @@ class MstModel:
         >>> MstModel(alpha=100.0).needed(233.0)
         2.33
         """
-        rate = throughput + self.gamma * distance_ms
+        rate = throughput + self._loss(distance_ms)
         return math.pow(rate / self.alpha, 1 / self.beta) if rate > 0 else 0.0
+
+    def _loss(self, distance_ms: float) -> float:
+        return self.gamma * (distance_ms if self.farthest_ms is None else min(distance_ms, self.farthest_ms))
 
     def standard_error(self, executors: float, distance_ms: float = 0.0) -> float:
         """Of MST(n, ND), records/s, from the parameters that were fitted."""

@@ -84,6 +84,9 @@ class MstOptions(FrozenModel):
     """Residuals above the limit in a row that are a change point."""
 
 
+_BEYOND = 2.0
+"""ND ÷ the greatest one measured up to which the loss by distance grows."""
+
 FAITHFUL: Mapping[str, object] = {
     "dt_threshold": 10.0,
     "check_every_s": 60.0,
@@ -239,10 +242,17 @@ class Learner:
         """Fit to the points and the lower bounds above their model; without points to the best lower bound."""
         if not past.points:
             best = max(past.shown, key=lambda each: each.throughput / each.executors)
-            return replace(past, model=fit([best], self._fitting))
+            return replace(past, model=self._limit(fit([best], self._fitting), [best]))
         model = fit(past.points, self._fitting)
         above = [each for each in past.shown if each.throughput > model.mst(each.executors, each.distance_ms)]
-        return replace(past, model=fit((*past.points, *above), self._fitting) if above else model)
+        points = (*past.points, *above)
+        return replace(past, model=self._limit(fit(points, self._fitting) if above else model, points))
+
+    def _limit(self, model: MstModel, points: Sequence[Point]) -> MstModel:
+        """Ours: a loss by distance says nothing far beyond the distances that were measured."""
+        if not self._options.shun_far:
+            return model
+        return replace(model, farthest_ms=_BEYOND * max(each.distance_ms for each in points))
 
 
 def _find_residual(new: Saturated, past: QueryModel) -> float | None:
@@ -564,6 +574,10 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         parts = [f"{text} for {per_second(sum(each.rate for each in demands))}" if is_sized else text]
         parts += [] if enough else ["no number that there is room for carries that"]
         parts += [warning] if warning else []
+        limits = [each.past.model.farthest_ms for each in sample.queries if each.past.model and each.past.model.gamma]
+        least = min((limit for limit in limits if limit is not None), default=math.inf)
+        if target > n and sample.reached.distance_ms(target) > least:
+            parts.append(f"round trips beyond {least:g} ms were not measured")
         parts += ["a round trip is unknown, the longest known one stands for it"] if sample.reached.unknown else []
         return target, "; ".join(parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import combinations
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
@@ -493,6 +494,7 @@ class JobFile(FrozenModel):
         return tuple([share / whole for share in self.partition_shares])
 
 
+@lru_cache(maxsize=64)
 def zipf(count: int, exponent: float) -> tuple[float, ...]:
     """Shares in proportion to 1 ÷ k^exponent, k = 1 … count; they sum to 1.
 
