@@ -458,6 +458,8 @@ class Assessment:
             that was running then.
         capped: whether the last batch was as large as the cap of a source allows, and more waits in that source.
         failed_tasks: within the failure window.
+        ended_tasks: within the failure window, successfully or not.
+        lost_executors: that were gone at this reading and had not been asked to go.
         partitions: over all sources.
         metrics_age_s: age of the oldest section that a decision needs.
         missing: names of needed figures that are unknown, sorted.
@@ -534,6 +536,8 @@ class Assessment:
     wait_s: float | None = None
     excluded: tuple[str, ...] = ()
     excluded_on: tuple[str, ...] = ()
+    ended_tasks: int | None = None
+    lost_executors: int = 0
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -580,6 +584,7 @@ class ReasonCode(StrEnum):
     PARTITIONS_PER_SLOT = "PARTITIONS_PER_SLOT"
     RESCALE_COST = "RESCALE_COST"
     INEFFECTIVE = "INEFFECTIVE"
+    FAILED_BEFORE = "FAILED_BEFORE"
     BATCH_CAP = "BATCH_CAP"
     QUOTA = "QUOTA"
     CATCHING_UP = "CATCHING_UP"

@@ -224,7 +224,7 @@ def test_a_request_that_is_never_granted(stage):
     assert (outcome.status, outcome.reason.code) == (OutcomeStatus.NO_ROOM, ReasonCode.NO_ROOM)
     assert outcome.took_s is not None
     assert 6.0 <= outcome.took_s < 10.0
-    assert here.live.requested == ROOM
+    assert here.live.requested == ROOM + 1
 
 
 def test_a_killed_executor_is_replaced_up_to_what_was_asked_for(spark, stage):

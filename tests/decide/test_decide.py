@@ -6,6 +6,7 @@ from tests.policies.samples import OVERLOAD, Fixed, decision_settings, outcome, 
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings, decide, learn
+from rheostat.decide.failures import Watch
 from rheostat.decide.state import GuardState, PastRecommendation, Pending, RequestState, State
 from rheostat.errors import InputError, JournalError
 from rheostat.model import Action, Bounds, Objective, OutcomeStatus, Projection, ReasonCode
@@ -137,12 +138,24 @@ class TestAChangeUnderWay:
     [
         pytest.param(
             outcome(OutcomeStatus.APPLIED, 5, 3, 5),
-            {"changed_at": 1004.0, "changed_to": 5, "down_blocked_at": 1004.0, "raised_at": 1004.0},
+            {
+                "changed_at": 1004.0,
+                "changed_to": 5,
+                "down_blocked_at": 1004.0,
+                "raised_at": 1004.0,
+                "watch": Watch(3, 5, 3, 1004.0, 300.0),
+            },
             id="granted: hold and cooldowns start, the back-off is over",
         ),
         pytest.param(
             outcome(OutcomeStatus.PARTIAL, 5, 3, 4),
-            {"changed_at": 1004.0, "changed_to": 4, "down_blocked_at": 1004.0, "raised_at": 1004.0},
+            {
+                "changed_at": 1004.0,
+                "changed_to": 4,
+                "down_blocked_at": 1004.0,
+                "raised_at": 1004.0,
+                "watch": Watch(3, 4, 3, 1004.0, 300.0),
+            },
             id="granted in part: the same",
         ),
         pytest.param(
@@ -158,6 +171,7 @@ class TestAChangeUnderWay:
                 "down_blocked_at": 1004.0,
                 "no_room_until": 990.0,
                 "backoff_s": 60.0,
+                "watch": Watch(3, 2, 3, 1004.0),
             },
             id="fewer: a later refusal still doubles the back-off",
         ),
@@ -175,6 +189,7 @@ class TestAChangeUnderWay:
                 "raised_at": 1004.0,
                 "no_room_until": 1124.0,
                 "backoff_s": 120.0,
+                "watch": Watch(3, 4, 3, 1004.0, 300.0),
             },
             id="no room for all: what came is a change",
         ),

@@ -1,20 +1,20 @@
-"""A request that is given up: what stays asked for is what is there, whatever was asked for meanwhile."""
+"""A request that is not granted in time: the last one stands, whatever was asked for meanwhile."""
 
 import pytest
 from tests.execute.test_live import always
 
-from rheostat.model import ReasonCode
+from rheostat.model import OutcomeStatus, ReasonCode
 
 
 @pytest.mark.parametrize(
     ("executors", "room", "first", "second", "asked"),
     [
-        pytest.param(1, 1, 5, 3, [5, 3, 1], id="up, then less far up: not back to the five that nobody wants"),
-        pytest.param(1, 2, 5, 3, [5, 3, 2], id="one came: to what is there"),
-        pytest.param(3, 3, 2, 5, [2, 3, 5, 3], id="down, then up: to the three that are still there"),
+        pytest.param(1, 1, 5, 3, [5, 3], id="up, then less far up: not the five that nobody wants"),
+        pytest.param(1, 2, 5, 3, [5, 3], id="one came"),
+        pytest.param(3, 3, 2, 5, [2, 3, 5], id="down, then up"),
     ],
 )
-def test_without_room_after_superseding_another_it_goes_back_to_what_is_there(
+def test_without_room_after_superseding_another_the_last_request_stands(
     stage, decide, executors, room, first, second, asked
 ):
     here = stage(executors, room=room)
@@ -30,7 +30,7 @@ def test_without_room_after_superseding_another_it_goes_back_to_what_is_there(
     assert here.live.requested == asked[-1]
 
 
-def test_without_room_after_a_half_done_decrease_it_goes_back_to_what_is_left(stage, decide):
+def test_without_room_after_a_half_done_decrease_the_last_request_stands(stage, decide):
     here = stage(1, room=5)
     here.change(5)
     here.cluster.room = 4
@@ -42,10 +42,10 @@ def test_without_room_after_a_half_done_decrease_it_goes_back_to_what_is_left(st
     outcome = here.change(2, decision_id=2)
 
     assert (outcome.decision_id, outcome.reason.code) == (3, ReasonCode.NO_ROOM)
-    assert here.cluster.asked == [5, 2, 4, 5, 4]
+    assert here.cluster.asked == [5, 2, 4, 5]
 
 
-def test_without_room_for_a_lower_number_than_before_no_more_than_that_is_asked_for(stage):
+def test_without_room_for_a_lower_number_than_before_that_is_what_stays_asked_for(stage):
     here = stage(1, room=5)
     here.change(5)
     here.cluster.room = 2
@@ -56,3 +56,15 @@ def test_without_room_for_a_lower_number_than_before_no_more_than_that_is_asked_
 
     assert outcome.reason.code is ReasonCode.NO_ROOM
     assert here.live.requested == 3
+
+
+def test_a_wait_in_vain_doubles_the_next_one_until_an_executor_comes(stage):
+    """15 s at least, 50 s at most; the executors that were asked for in vain are wanted all the time."""
+    here = stage(1, room=1, start_up_s=1.0, most_no_room_s=50.0)
+    waits = [here.change(target, decision_id=target).took_s for target in (2, 3, 4)]
+    assert waits == [15.25, 30.25, 50.25]
+    here.cluster.room = 5
+    assert here.change(5, decision_id=5).status is OutcomeStatus.APPLIED
+    here.cluster.room = 1
+    assert here.change(6, decision_id=6).took_s == 15.25
+    assert here.cluster.asked == [2, 3, 4, 5, 6]

@@ -78,13 +78,13 @@ class AsSparkTells:
         for query in seen.queries:
             batch, running = query.batch, query.running
             if batch is not None:
-                took_s = show(batch.at) - show(batch.at - batch.duration_s)
+                took_s = round(show(batch.at) - show(batch.at - batch.duration_s), 6)
                 batch = self._times.place_batch(replace(batch, at=show(batch.at), duration_s=took_s))
             if running is not None and running.since is not None:
                 running = replace(running, since=place(show(running.since)))
             queries.append(replace(query, batch=batch, running=running))
         roster = seen.cluster.roster
-        roster = replace(roster, added_at=tuple(place(show(each)) for each in roster.added_at))
+        roster = replace(roster, added_at=tuple(place(show(each), "executor") for each in roster.added_at))
         return replace(seen, queries=tuple(queries), cluster=replace(seen.cluster, roster=roster))
 
     def close(self):
@@ -126,6 +126,7 @@ UNDISTURBED: dict[str, list[int | None]] = {}
 )
 @example(policy="reactive", at_s=152.0, by_s=-HOUR)
 @example(policy="reactive", at_s=152.0, by_s=HOUR)
+@example(policy="proactive", at_s=1.0, by_s=-90.0)
 def test_a_wall_clock_that_is_set_changes_no_decision_for_longer_than_a_cycle(policy, at_s, by_s):
     if policy not in UNDISTURBED:
         UNDISTURBED[policy] = targets(policy)

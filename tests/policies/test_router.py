@@ -84,7 +84,7 @@ def test_the_stages_in_order():
             {"occupancy": 1.0, "capped": True, "batch_s": 8.0}, 3, ReasonCode.USELESS_EXECUTORS, id="batch cap limits"
         ),
         pytest.param({"arrival_rate": 300.0, "backlog_excess": 10.0}, 3, ReasonCode.CATCHING_UP, id="lag: no decrease"),
-        pytest.param({"failed_tasks": 2}, 3, ReasonCode.TASK_FAILURES, id="failures: no decrease"),
+        pytest.param({"failed_tasks": 2}, 3, ReasonCode.STEADY, id="failures: the guard blocks decreases"),
         pytest.param({"failed_tasks": 2, "arrival_rate": 946.0}, 4, ReasonCode.UNDERSIZED, id="failures in a surge"),
         pytest.param({"batches": 1}, 3, ReasonCode.WARMING_UP, id="the first batch is cold"),
         pytest.param({"executors": 2, "requested": 3, "occupancy": 1.0}, 3, ReasonCode.WARMING_UP, id="one on its way"),

@@ -102,13 +102,22 @@ def test_without_a_gap_in_time_a_decrease_is_given_up():
     [pytest.param(2, OutcomeStatus.NO_ROOM, 2, id="none"), pytest.param(3, OutcomeStatus.PARTIAL, 3, id="for one")],
 )
 def test_a_cluster_without_room(room, status, after):
-    """The one that there is room for comes at 14; 15 s after the last arrival the rest is given up."""
+    """The one that there is room for comes at 14; 15 s after the last arrival this is told. The request stands."""
     sim = simulated(plain(rescale={"room": room}), LONG, executors=2)
     ask(sim, 4, 10.0)
     given_up = 25.0 if room == 2 else 29.0
     assert told(sim, 60.0) == (given_up, status, ReasonCode.NO_ROOM, 2, after, "request")
-    assert sim.history.target == [(0.0, 2), (10.0, 4), (given_up, after)]
-    assert sim.observe(60.0).cluster.requested == after
+    assert sim.history.target == [(0.0, 2), (10.0, 4)]
+    assert sim.observe(60.0).cluster.requested == 4
+
+
+def test_executors_whose_wait_was_in_vain_come_all_the_same():
+    """Start-ups of 4 s take 120 s meanwhile: told after 15 s, there after 120."""
+    events = plain(events=[{"kind": "late", "at_s": 0, "factor": 30.0}]).events
+    sim = simulated(plain(), LONG, executors=2, events=events)
+    ask(sim, 4, 10.0)
+    assert told(sim, 60.0)[:3] == (25.0, OutcomeStatus.NO_ROOM, ReasonCode.NO_ROOM)
+    assert len(sim.observe(131.0).cluster.roster.ids) == 4
 
 
 def test_room_that_appears_in_time_is_used():

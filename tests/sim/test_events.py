@@ -137,3 +137,36 @@ def test_what_happens_may_be_given_beside_the_job():
     sim = simulated(plain(), staircase([(10, 100)]), executors=2, events=event)
     sim.advance(20.0)
     assert sim.history.ready == [(0.0, 2), (3.5, 1)]
+
+
+STARVED = {"kind": "starved", "at_s": 10.0, "fewer_than": 3, "every_s": 10.0}
+
+
+def test_starved_executors_die_one_after_the_other_and_are_replaced():
+    """Two where three are needed: one dies at 10, its place is taken at 14; the next at 20."""
+    sim = simulated(plain(events=[STARVED]), LONG, executors=2)
+    assert [sim.observe(at).cluster.roster.ids for at in (9.0, 10.0, 14.0, 20.0)] == [
+        ("0", "1"),
+        ("1",),
+        ("1", "2"),
+        ("2",),
+    ]
+
+
+def test_enough_executors_do_not_starve():
+    sim = simulated(plain(events=[STARVED]), LONG, executors=3)
+    assert sim.observe(100.0).cluster.roster.ids == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("executors", "failed", "finished", "batch_s"),
+    [pytest.param(1, 0, 1, 1.0, id="no more than may be"), pytest.param(2, 1, 2, 2.0, id="more: each fails once")],
+)
+def test_tasks_that_fail_with_too_many_executors(executors, failed, finished, batch_s):
+    """A batch has 200 records of one partition, 5 ms each; half of the attempts fail."""
+    event = {"kind": "failing", "at_s": 0, "share": 0.5, "above": 1}
+    sim = simulated(plain(events=[event]), LONG, executors=executors)
+    before, after = sim.observe(11.9), sim.observe(13.9)
+    assert sum(after.cluster.failed_tasks) - sum(before.cluster.failed_tasks) == failed
+    assert sum(after.cluster.finished_tasks) - sum(before.cluster.finished_tasks) == finished
+    assert after.queries[0].batch.duration_s == pytest.approx(batch_s)

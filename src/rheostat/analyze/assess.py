@@ -159,6 +159,8 @@ def _assess(
         batches=query.batches,
         capped=query.capped,
         failed_tasks=cluster.failed_tasks,
+        ended_tasks=cluster.ended_tasks,
+        lost_executors=cluster.lost_executors,
         partitions=query.partitions,
         metrics_age_s=_age(observation.at, (cluster.at, query.oldest)),
         missing=_find_missing(query, cluster),

@@ -64,6 +64,8 @@ class ClusterFigures:
     idle_s: tuple[float, ...] | None = None
     failed_tasks: int | None = None
     excluded: tuple[str, ...] = ()
+    ended_tasks: int | None = None
+    lost_executors: int = 0
     changed: bool = False
 
 
@@ -99,11 +101,12 @@ def read_cluster(
     readings = [each for each in _read_executors(cluster, invalid) if each.executor_id not in excluded]
     history = past if at == past.at else _remember(readings, at, past, settings)
     history = replace(history, excluded=tuple(excluded.items()))
+    requested = known(cluster.requested, "cluster.requested", invalid)
     slots = [each.slots for each in readings if each.slots is not None]
     figures = ClusterFigures(
         at=at,
         executors=len(readings),
-        requested=known(cluster.requested, "cluster.requested", invalid),
+        requested=requested,
         slots_per_executor=min(slots, default=None) if len(slots) == len(readings) else None,
         cores_per_executor=min(cluster.roster.cores, default=None) if cluster.roster.slots else None,
         busy_ratio=_busy_ratio(_ending_after(at - settings.rate_window_s, history.intervals)),
@@ -111,6 +114,8 @@ def read_cluster(
         idle_s=_idle_times(history.counters.idle_since, at),
         failed_tasks=_count_failed(history.intervals, at - settings.failure_window_s),
         excluded=tuple(excluded),
+        ended_tasks=_count_ended(history.intervals, at - settings.failure_window_s),
+        lost_executors=0 if requested is None else _count_lost(past.counters.ids, cluster.roster.ids, requested),
         changed=past.executors != len(readings),
     )
     return figures, history
@@ -301,6 +306,19 @@ def _busy_ratio(window: Sequence[Interval]) -> float | None:
 def _count_failed(intervals: Sequence[Interval], since: float) -> int | None:
     """Tasks that failed after ``since``; None before the second reading."""
     return total([0, *(each.failed for each in _ending_after(since, intervals))]) if intervals else None
+
+
+def _count_ended(intervals: Sequence[Interval], since: float) -> int | None:
+    return total([each.finished for each in _ending_after(since, intervals)])
+
+
+def _count_lost(before: Sequence[str], now: Sequence[str], requested: int) -> int:
+    """Executors that are gone, but for those that had to go for the number that is asked for.
+
+    >>> _count_lost(["1", "2", "3"], ["2", "4"], 3), _count_lost(["1", "2", "3"], ["2", "4"], 2)
+    (2, 1)
+    """
+    return max(0, len(set(before).difference(now)) - max(0, len(before) - requested))
 
 
 # Slow executors and slow nodes, as opposed to partitions that are loaded unevenly.

@@ -116,9 +116,16 @@ class GuardSettings(FrozenModel):
     catching_up: bool = True
     """Whether decreases are blocked while the backlog exceeds that of a healthy job. Default: the executors are needed
     until the backlog is processed."""
+    no_room_patience_s: Annotated[float, _SECONDS] = 15.0
+    """Least time that executors are waited for, each, before a request counts as not granted for now (`NO_ROOM`); three
+    start-up times where those are longer. The request stands meanwhile and afterwards. Default: an executor on a node
+    that is there starts within seconds."""
+    no_room_patience_max_s: Annotated[float, _SECONDS] = 600.0
+    """Limit of that time, which each wait in vain doubles until a request is granted. Default: a cluster that starts
+    nodes takes minutes."""
     no_room_backoff_s: Annotated[float, _SECONDS] = 60.0
-    """Time without increases after a request that the cluster did not grant; doubles with each one in a row. Default: a
-    full cluster rarely has room again within seconds."""
+    """Time without further increases after a request that the cluster did not grant; doubles with each one in a row.
+    Default: a full cluster rarely has room again within seconds."""
     no_room_backoff_max_s: Annotated[float, _SECONDS] = 600.0
     """Upper limit of the doubled no_room_backoff_s. Default: ten minutes: new room is not left unused for longer."""
 
@@ -175,10 +182,11 @@ class GuardSettings(FrozenModel):
 
     @model_validator(mode="after")
     def _back_off_grows(self) -> Self:
-        if self.no_room_backoff_max_s < self.no_room_backoff_s:
-            allowed = f"≥ no_room_backoff_s ({self.no_room_backoff_s:g})"
-            message = "the back-off would start above its limit"
-            raise_faults(Fault("no_room_backoff_max_s", f"{self.no_room_backoff_max_s:g}", allowed, message))
+        for name, what in (("no_room_backoff", "back-off"), ("no_room_patience", "patience")):
+            first, most = getattr(self, f"{name}_s"), getattr(self, f"{name}_max_s")
+            if most < first:
+                message = f"the {what} would start above its limit"
+                raise_faults(Fault(f"{name}_max_s", f"{most:g}", f"≥ {name}_s ({first:g})", message))
         return self
 
 

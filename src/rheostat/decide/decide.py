@@ -29,6 +29,7 @@ from rheostat.decide.state import (
     State,
     compare_with_request,
     learn_outcome,
+    note_late_grant,
     observe,
     remember_recommendation,
 )
@@ -61,7 +62,8 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
     """
     remembered = observe(assessment, state.guard, settings.guard)
     requests = compare_with_request(assessment, state.requests)
-    current = _find_current(assessment, remembered)
+    remembered = note_late_grant(assessment, remembered, state.requests, requests)
+    current = _find_current(assessment, remembered, requests)
     if current is None:
         return _decide_blind(assessment, replace(state, guard=remembered, requests=requests), settings)
     context = Context(
@@ -108,6 +110,9 @@ def learn(outcome: Outcome, state: State[Any], settings: DecisionSettings) -> St
     requests = state.requests
     if outcome.status is OutcomeStatus.APPLIED:
         requests = replace(requests, reached=outcome.target)
+    if outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.NO_ROOM, OutcomeStatus.PARTIAL):
+        in_vain = outcome.reason.code is ReasonCode.NO_ROOM
+        requests = replace(requests, given_up=outcome.target if in_vain else None)
     return replace(state, guard=learn_outcome(outcome, state.guard, settings.guard), requests=requests)
 
 
@@ -191,7 +196,7 @@ _STALE = ("max_age_cycles", "metrics_delay_s")
 _INEFFECTIVE = ("ineffective_share", "ineffective_s")
 _ALIGN = ("align_to", "align_most", "state_partitions")
 _LARGEST = ("largest_step_up", "largest_step_down")
-_NO_ROOM = ("no_room_backoff_s", "no_room_backoff_max_s")
+_NO_ROOM = ("no_room_patience_s", "no_room_patience_max_s", "no_room_backoff_s", "no_room_backoff_max_s")
 
 STEPS: tuple[Step, ...] = (
     Step(guard.no_query, _BOTH, (_C.NO_QUERY,), gate=True, blind=True),
@@ -208,6 +213,7 @@ STEPS: tuple[Step, ...] = (
     Step(guard.sick_sink, _UP, (_C.SICK_SINK,), ("sick_sink",), self_manageable=True),
     Step(guard.objective_too_short, _UP, (_C.OBJECTIVE_TOO_SHORT,), on_hold=True),
     Step(guard.ineffective, _UP, (_C.INEFFECTIVE,), _INEFFECTIVE),
+    Step(guard.failed_before, _BOTH, (_C.FAILED_BEFORE,)),
     Step(guard.tolerance, _BOTH, (_C.WITHIN_TOLERANCE,), ("tolerance",), self_manageable=True),
     Step(guard.alignment, _BOTH, (_C.ALIGNED,), _ALIGN, self_manageable=True),
     Step(guard.useful_executors, _UP, (_C.USELESS_EXECUTORS,), self_manageable=True),
@@ -233,10 +239,17 @@ _ON_COST_AND_SIZE = frozenset(
     ["rescale_cost", "tolerance", "alignment", "least_by_partitions", "largest_step", "scale_down_hold", "catching_up"]
 )
 
+_TAKEN_BACK = frozenset(step.name for step in STEPS if not step.gate) - frozenset(
+    ["rescale_running", "failover", "no_room", "bounds", "quota", "last_check", "placement"]
+)
+"""What does not hold up the way back from a number where executors die or tasks fail."""
+
 PROPOSERS: tuple[Proposer, ...] = (
     Proposer(guard.start, (_C.START, _C.RESTORED), skips=_ALL_BUT_PLACEMENT, asks_again=True),
     Proposer(guard.replace_lost, (_C.REPLACING_LOST,), skips=_ALL_BUT_PLACEMENT, asks_again=True),
+    Proposer(guard.take_back, (_C.FAILED_BEFORE,), ("failure_window_s",), skips=_TAKEN_BACK),
     Proposer(guard.undo, (_C.INEFFECTIVE,), _INEFFECTIVE, skips=_ON_COST_AND_SIZE),
+    Proposer(guard.withdraw, (_C.NO_ROOM,), skips=_ALL_BUT_PLACEMENT),
     Proposer(guard.replace_slow, (_C.SLOW_EXECUTOR,), ("replace_slow",), avoids_slow_nodes=True),
     Proposer(guard.follow_policy, promises=True),
 )
@@ -343,10 +356,12 @@ def _shape(proposal: Proposal, proposer: Proposer, context: Context, self_manage
     return Shaped(current, target, reason, notes, placement)
 
 
-def _find_current(assessment: Assessment, remembered: GuardState) -> int | None:
+def _find_current(assessment: Assessment, remembered: GuardState, requests: RequestState) -> int | None:
     """The target of the change that is being executed, else what was asked for last; but no less than what is there.
 
     Figures of before the last change show an older number: then it is the one that the change has led to.
+
+    What did not come in time still stands as a request, but decisions start from what has been there.
 
     More than was asked for is there where a cluster had granted it before anybody asked: those executors are in use,
     cost money, and are to be given back one by one as others are.
@@ -356,6 +371,8 @@ def _find_current(assessment: Assessment, remembered: GuardState) -> int | None:
     if remembered.changed_to is not None and remembered.outdates(assessment):
         return remembered.changed_to
     asked = current_target(assessment)
+    if requests.given_up is not None and requests.given_up == asked and assessment.executors is not None:
+        asked = min(asked, requests.reached or 0)
     return None if asked is None else max(asked, assessment.executors or 0)
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from rheostat.config.models import GuardSettings
 from rheostat.decide.effectiveness import Cost, describe_cost, lag_after, required_rate
+from rheostat.decide.failures import describe as describe_refused
 from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, waves
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
-from rheostat.decide.policy import cap_limits
+from rheostat.decide.policy import cap_limits, tasks_fail
 from rheostat.decide.state import GuardState, Replacing, RequestState
 from rheostat.model import Assessment, Bounds, NodeReading, Nodes, Placement, Reason, ReasonCode, Recommendation
 from rheostat.text import batches as of_batches
@@ -152,10 +153,19 @@ def hold_all(_target: int, context: Context) -> Change | None:
 
 
 def task_failures(_target: int, context: Context) -> Change | None:
-    failed, window = context.assessment.failed_tasks, context.settings.failure_window_s
-    if not failed or window == 0:
+    """No decrease while a share of the tasks fails, which fewer executors could make worse.
+
+    Not where they fail because of too many executors, nor after ten windows: then this number does not keep them from
+    failing.
+    """
+    assessment, state, window = context.assessment, context.state, context.settings.failure_window_s
+    failed, ended, since, up = assessment.failed_tasks, assessment.ended_tasks, state.failing_since, state.refused_up
+    if not failed or window == 0 or not tasks_fail(assessment):
         return None
-    text = f"{several(failed, 'task')} failed within {seconds(window)}"
+    if (up is not None and context.current > up.before) or assessment.at - (since or assessment.at) >= 10 * window:
+        return None
+    of = f" of {count(ended)}" if ended else ""
+    text = f"{several(failed, 'task')}{of} failed within {seconds(window)}"
     return stay(context, ReasonCode.TASK_FAILURES, text, failed_tasks=float(failed), window_s=window)
 
 
@@ -299,6 +309,19 @@ def ineffective(_target: int, context: Context) -> Change | None:
         f"the limit is elsewhere ({useless.cause}); the next try is in {seconds(left)}"
     )
     return stay(context, ReasonCode.INEFFECTIVE, text, promised=useless.promised, rate=useless.rate)
+
+
+def failed_before(target: int, context: Context) -> Change | None:
+    """No change like one that was answered by failures, until its back-off is over; then half of it at first."""
+    up, at, current = target > context.current, context.assessment.at, context.current
+    refused = context.state.refused_up if up else context.state.refused_down
+    if refused is None:
+        return None
+    waits, text = at < refused.until, describe_refused(refused)
+    limit = refused.before if waits else refused.halfway
+    allowed = max(current, min(target, limit)) if up else min(current, max(target, limit))
+    text = f"{text}, the next try is in {seconds(refused.until - at)}" if waits else f"{text}, {limit} is tried first"
+    return _limit(context, target, allowed, ReasonCode.FAILED_BEFORE, text, backoff_s=refused.backoff_s)
 
 
 # Steps on the size: tolerance, alignment, what is of use, and how much at a time.
@@ -455,7 +478,9 @@ def no_room(_target: int, context: Context) -> Change | None:
     if until is None or context.assessment.at >= until:
         return None
     left = until - context.assessment.at
-    return stay(context, ReasonCode.NO_ROOM, f"the last increase was not granted, the next try is in {seconds(left)}")
+    return stay(
+        context, ReasonCode.NO_ROOM, f"the last increase was not granted so far, the next try is in {seconds(left)}"
+    )
 
 
 # The limits, and the nodes.
@@ -627,6 +652,22 @@ def _first_few(executor_ids: Sequence[str]) -> str:
     return names(executor_ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def take_back(context: Context) -> Proposal | None:
+    """Back to the number before a change that was answered by failures, once."""
+    state, current = context.state, context.current
+    for refused in (state.refused_down, state.refused_up):
+        if refused is None or refused.undone or current != refused.after or context.gate is not None:
+            continue
+        if not refused.up and context.recommended >= refused.before:
+            continue
+        text = (
+            f"{describe_refused(refused)}, not again for {seconds(refused.backoff_s)}: {move(current, refused.before)}"
+        )
+        reason = Reason(ReasonCode.FAILED_BEFORE, text, {"backoff_s": refused.backoff_s})
+        return Proposal(refused.before, reason)
+    return None
+
+
 def undo(context: Context) -> Proposal | None:
     """Take an increase back that brought nothing, once, unless the policy wants fewer still."""
     useless, current = context.state.useless, context.current
@@ -640,6 +681,21 @@ def undo(context: Context) -> Proposal | None:
     )
     figures = {"promised": useless.promised, "rate": useless.rate}
     return Proposal(useless.before, Reason(ReasonCode.INEFFECTIVE, text, figures))
+
+
+def withdraw(context: Context) -> Proposal | None:
+    """Lower a request that was not granted in time and stands, once the policy wants no more than what is there."""
+    asked, current, state = context.requests.given_up, context.current, context.state
+    if asked is None or asked != context.assessment.requested or asked <= current or context.recommended != current:
+        return None
+    if context.gate is not None or state.pending is not None or context.assessment.backlog_excess != 0:
+        return None
+    if no_room(asked, context) is not None or context.bounds.clamp(current) != current:
+        return None
+    text = (
+        f"{executors(asked)} asked for did not come, no more than {current} are needed any more: {move(asked, current)}"
+    )
+    return Proposal(current, Reason(ReasonCode.NO_ROOM, text), asked)
 
 
 def replace_slow(context: Context) -> Proposal | None:

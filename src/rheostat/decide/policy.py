@@ -129,6 +129,20 @@ def _is_limited_by_cap(load: Assessment | QueryLoad) -> bool:
     return bool(load.capped and load.trigger_s and load.batch_s and load.batch_s < 0.9 * load.trigger_s)
 
 
+FAILED_SHARE = 0.05
+"""Failed tasks of a smaller share neither distort what is measured nor tell of too few or too many executors."""
+
+
+def tasks_fail(assessment: Assessment) -> bool:
+    """Whether more than single tasks fail within the failure window; where their share is unknown, any counts.
+
+    >>> [tasks_fail(Assessment(0.0, failed_tasks=failed, ended_tasks=20)) for failed in (1, 2)]
+    [False, True]
+    """
+    failed, ended = assessment.failed_tasks, assessment.ended_tasks
+    return bool(failed) if not failed or not ended else failed > 1 and failed >= FAILED_SHARE * ended
+
+
 # Policies are found through entry points of the group ``rheostat.policies``. The built-in ones use them too.
 
 

@@ -69,6 +69,8 @@ _BESIDE_STEPS = frozenset({"hold_fallback_s", "failover", "failover_return_s", "
 """Guard settings that are read outside the steps too, so they have an effect even if the policy manages those steps."""
 
 _OUTSIDE = frozenset({"hold_fallback_s", "max_age_cycles", "metrics_delay_s", "quota_cores"}) | {
+    "no_room_patience_s",
+    "no_room_patience_max_s",
     "no_room_backoff_s",
     "no_room_backoff_max_s",
 }

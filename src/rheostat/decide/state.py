@@ -18,6 +18,8 @@ from rheostat.decide.effectiveness import (
     update_cost,
     update_useless,
 )
+from rheostat.decide.failures import Refused, Watch, find_answer, refuse, stand, start_watch, watch_again
+from rheostat.decide.policy import tasks_fail
 from rheostat.model import Assessment, Outcome, OutcomeStatus
 
 _MADE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED})
@@ -74,6 +76,10 @@ class GuardState:
         cost_up, cost_down: what a change has cost so far.
         cold: a change whose first batches are being looked at.
         replacing: a slow executor that is to go.
+        failing_since: since when tasks have failed in each window; None: they do not.
+        lost_at: when an executor was last found dead.
+        watch: the last change, while failures would be its answer.
+        refused_down, refused_up: the last decrease and increase that were answered by failures.
     """
 
     started_at: float | None = None
@@ -92,6 +98,11 @@ class GuardState:
     cold: Cold | None = None
     replacing: Replacing | None = None
     changed_to: int | None = None
+    failing_since: float | None = None
+    lost_at: float | None = None
+    watch: Watch | None = None
+    refused_down: Refused | None = None
+    refused_up: Refused | None = None
 
     def outdates(self, assessment: Assessment) -> bool:
         """Whether the figures are of before the last change, as those that come with a delay are for a while."""
@@ -112,6 +123,7 @@ class RequestState:
         missing_since: since when executors have been fewer than that.
         replaced_at: when lost executors were last asked for again.
         excluded: how often these were excluded ones, without an hour between two such requests.
+        given_up: the number asked for whose executors did not come in time; the request stands. None: there is none.
     """
 
     opened: bool = False
@@ -122,6 +134,7 @@ class RequestState:
     missing_since: float | None = None
     replaced_at: float | None = None
     excluded: int = 0
+    given_up: int | None = None
 
 
 S = TypeVar("S")
@@ -172,6 +185,7 @@ def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings) 
         guard = _with_cost(guard, cost, cold, up=guard.cold.up)
     if guard.trial is not None or guard.useless is not None:
         guard = _judge_increases(assessment, guard, settings)
+    guard = _watch_failures(assessment, guard, settings)
     if guard.replacing is not None and guard.pending is None and _is_replaced(guard.replacing, assessment):
         guard = replace(guard, replacing=None)
     return guard
@@ -208,6 +222,43 @@ def _judge_increases(assessment: Assessment, guard: GuardState, settings: GuardS
     return replace(guard, trial=trial, useless=useless)
 
 
+def _watch_failures(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+    """A change that is answered by failures becomes a refused one; one that stands without is forgotten as such."""
+    at, watch = assessment.at, guard.watch
+    failing_since = (at if guard.failing_since is None else guard.failing_since) if tasks_fail(assessment) else None
+    lost_at = at if assessment.lost_executors else guard.lost_at
+    if failing_since != guard.failing_since or lost_at != guard.lost_at:
+        guard = replace(guard, failing_since=failing_since, lost_at=lost_at)
+    if watch is None:
+        return guard
+    why, past = find_answer(watch, assessment, settings.failure_window_s), _refused(guard, up=watch.up)
+    if at - watch.at > watch.window_s + settings.failure_window_s:
+        return replace(_with_refused(guard, stand(past, watch), up=watch.up), watch=None)
+    if why is None:
+        return guard
+    return replace(_with_refused(guard, refuse(watch, at, why, past), up=watch.up), watch=None)
+
+
+def _refused(guard: GuardState, *, up: bool) -> Refused | None:
+    return guard.refused_up if up else guard.refused_down
+
+
+def _with_refused(guard: GuardState, refused: Refused | None, *, up: bool) -> GuardState:
+    return replace(guard, refused_up=refused) if up else replace(guard, refused_down=refused)
+
+
+def _watch_change(at: float, before: int, after: int, guard: GuardState) -> GuardState:
+    """The state with the watch of a change, or, where it takes one back, of the number that this leads to."""
+    failing, lost_at = guard.failing_since is not None, guard.lost_at
+    watch: Watch | None = start_watch(before, after, at, guard.watch, failing=failing, lost_at=lost_at)
+    for up in (False, True):
+        refused = _refused(guard, up=up)
+        if refused is not None and not refused.undone and after != refused.after:
+            guard = _with_refused(guard, refused._replace(undone=True), up=up)
+            watch = watch_again(refused, at) if after == refused.before else watch
+    return replace(guard, watch=watch)
+
+
 def _is_replaced(replacing: Replacing, assessment: Assessment) -> bool:
     """Whether it is gone or as fast as the others, or nobody came in its place."""
     there = max(assessment.requested or 0, assessment.executors or 0)
@@ -219,8 +270,17 @@ def compare_with_request(assessment: Assessment, requests: RequestState) -> Requ
     if assessment.executors is None or assessment.requested is None:
         return requests
     if assessment.executors >= assessment.requested:
-        return replace(requests, reached=assessment.requested, missing_since=None)
+        return replace(requests, reached=assessment.requested, missing_since=None, given_up=None)
     return requests if requests.missing_since is not None else replace(requests, missing_since=assessment.at)
+
+
+def note_late_grant(assessment: Assessment, guard: GuardState, before: RequestState, now: RequestState) -> GuardState:
+    """The state once executors are there whose request was given up: a change, and the end of the back-off."""
+    if before.given_up is None or now.given_up is not None or guard.pending is not None:
+        return guard
+    at = assessment.at
+    guard = replace(guard, changed_at=at, changed_to=assessment.executors, raised_at=at, down_blocked_at=at)
+    return replace(guard, no_room_until=None, backoff_s=None)
 
 
 # By a recommendation and a decision.
@@ -267,7 +327,8 @@ def learn_outcome(outcome: Outcome, guard: GuardState, settings: GuardSettings) 
     if status is OutcomeStatus.NO_ROOM or (status in _REFUSED and outcome.target > before):
         first, most = settings.no_room_backoff_s, settings.no_room_backoff_max_s
         backoff_s = first if guard.backoff_s is None else min(most, 2 * guard.backoff_s)
-        return replace(guard, no_room_until=outcome.at + backoff_s, backoff_s=backoff_s)
+        replacing = guard.replacing if after > before else None
+        return replace(guard, no_room_until=outcome.at + backoff_s, backoff_s=backoff_s, replacing=replacing)
     return replace(guard, down_blocked_at=outcome.at) if status in _REFUSED else guard
 
 
@@ -283,6 +344,7 @@ def _remember_change(
     guard = replace(guard, changed_to=after)
     if after == before:
         return guard
+    guard = _watch_change(at, before, after, guard)
     if guard.useless is not None and after <= guard.useless.before:
         guard = replace(guard, useless=guard.useless._replace(undone=True))
     if settings.rescale_catch_up_lags is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Protocol
 
+from rheostat.config.models import Settings
 from rheostat.errors import ActuationError
 from rheostat.execute.actuator import ActuatorContext
 from rheostat.model import Decision, Outcome, OutcomeStatus, Reason, ReasonCode
@@ -51,6 +52,7 @@ class Patience:
         look_s: between two polls of the driver.
         start_up_s: 95th percentile of the start-up of an executor, until enough of our own are known.
         least_no_room_s: a request is given at least so long, however fast executors have started so far.
+        most_no_room_s: the limit of what waits in vain make of that; each doubles it.
         gap_s: how long only a gap between two triggers will do; then idle executors are taken within a trigger too.
         safe_moment_s: how long a safe moment is waited for in total.
         gone_s: how long to wait until a removed executor has left the driver's list (Spark keeps it 5 s) to count what
@@ -61,10 +63,21 @@ class Patience:
     look_s: float = 0.02
     start_up_s: float = 10.0
     least_no_room_s: float = 15.0
+    most_no_room_s: float = 600.0
     gap_s: float = 10.0
     safe_moment_s: float = 30.0
     gone_s: float = 15.0
     allow_redone_work: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings, least_no_room_s: float = 0.0) -> Patience:
+        """As the settings have it; ``least_no_room_s``: what an executor needs in any case."""
+        guard = settings.guard
+        return cls(
+            least_no_room_s=max(least_no_room_s, guard.no_room_patience_s),
+            most_no_room_s=guard.no_room_patience_max_s,
+            allow_redone_work=settings.allow_redone_work,
+        )
 
 
 class Runner(Protocol):
@@ -102,8 +115,7 @@ class LiveExecutors:
 
     @classmethod
     def build(cls, context: ActuatorContext) -> LiveExecutors:
-        patience = Patience(allow_redone_work=context.settings.allow_redone_work)
-        return cls(SparkLevers(context.spark), context.clock, patience)
+        return cls(SparkLevers(context.spark), context.clock, Patience.of(context.settings))
 
     @property
     def requested(self) -> int | None:
@@ -193,6 +205,7 @@ class LiveExecutors:
 
 _REMEMBERED = 20
 _ENOUGH = 3
+_MOST_DOUBLED = 2.0**16
 
 
 class StartUps:
@@ -201,9 +214,15 @@ class StartUps:
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self._known: deque[float] = deque(maxlen=_REMEMBERED)
+        self._doubled = 1.0
 
     def learn(self, seconds: float) -> None:
         self._known.append(seconds)
+        self._doubled = 1.0
+
+    def wait_longer(self) -> None:
+        """A wait was in vain: the next one is twice as long."""
+        self._doubled = min(2 * self._doubled, _MOST_DOUBLED)
 
     @property
     def p95_s(self) -> float:
@@ -213,8 +232,12 @@ class StartUps:
 
     @property
     def patience_s(self) -> float:
-        """How long to wait for the next executor: 3 × the 95th percentile, but not under the setting."""
-        return max(3 * self.p95_s, self._patience.least_no_room_s)
+        """How long to wait for the next executor: 3 × the 95th percentile, but not under the setting.
+
+        Doubled by each wait in vain up to the most, until one is granted.
+        """
+        usual_s = max(3 * self.p95_s, self._patience.least_no_room_s)
+        return max(usual_s, min(self._doubled * usual_s, self._patience.most_no_room_s))
 
 
 class _SupersededError(Exception):
@@ -266,18 +289,17 @@ class _Execution:
         former = registered if kept is None else kept
         if registered > self.target:
             return self._shrink(former)
-        outcome = self._grow(former)
+        outcome = self._grow()
         if outcome.after is not None and outcome.after > self.target:  # of a greater, superseded request
             return self._shrink(self.target)
         return outcome
 
-    def _grow(self, former: int) -> Outcome:
+    def _grow(self) -> Outcome:
         """Request ``target`` executors and wait until so many are registered.
 
-        There is no room when no further one came within 3 × the 95th percentile of the start-up, or not all within that
-        time for each. The request is then lowered to what there is (not under ``former``, the number that stood before,
-        as far as that is not over ``target``, and not under 1): a request left standing might be granted at any later
-        time, when nobody expects it. Executors that are named get no tasks: they go, and others come in their place.
+        There is no room for now when no further one came within the patience, or not all within that time for each. The
+        request stands: a cluster manager that has not refused it may be starting nodes for it, and would stop.
+        Executors that are named get no tasks: they go, and others come in their place.
         """
         if self.first:
             self.request(self.target)
@@ -290,7 +312,8 @@ class _Execution:
         while len(registered) < self.target:
             now = self.clock.now()
             if now - last_at > patience_s or now - began > patience_s * (self.target - before):
-                return self._no_room(former, before, waited_s=now - began)
+                self.start_ups.wait_longer()
+                return self._no_room(before, waited_s=now - began)
             self._pause()
             registered, now = self.levers.registered(), self.clock.now()
             if not known.issuperset(registered):
@@ -312,14 +335,12 @@ class _Execution:
                 return
             self._pause()
 
-    def _no_room(self, former: int, before: int, waited_s: float) -> Outcome:
+    def _no_room(self, before: int, waited_s: float) -> Outcome:
         after = len(self.levers.registered())
-        kept = max(1, min(former, self.target), after)
-        self.request(kept)
         text = (
             f"{several(self.target, 'executor was', 'executors were')} asked for, {after} registered after"
-            f" {waited_s:.1f} s: no room in the cluster (free cores, memory, spark.cores.max); the request is lowered"
-            f" to {kept}"
+            f" {waited_s:.1f} s: no room in the cluster so far (free cores, memory, spark.cores.max, nodes that still"
+            f" start); the request stands, the next wait is up to {self.start_ups.patience_s:.0f} s for each"
         )
         status = OutcomeStatus.PARTIAL if after > before else OutcomeStatus.NO_ROOM
         return self._outcome(status, ReasonCode.NO_ROOM, text, before, after, self.clock.now())

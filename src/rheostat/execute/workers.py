@@ -65,8 +65,7 @@ class WorkersActuator:
     @classmethod
     def build(cls, context: ActuatorContext) -> WorkersActuator:
         levers, workers = SparkLevers(context.spark), context.settings.workers
-        patience = Patience(allow_redone_work=context.settings.allow_redone_work, least_no_room_s=_WORKER_START_S)
-        live = LiveExecutors(levers, context.clock, patience)
+        live = LiveExecutors(levers, context.clock, Patience.of(context.settings, _WORKER_START_S))
         options = StandbyOptions(workers.backup, workers.every_s)
         known = None if context.round_trips is None else LatencyMap(context.round_trips, context.clock)
         job, nodes = SparkJob(levers, DriverJvm(context.spark)), node_clients(context.settings)

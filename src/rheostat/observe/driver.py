@@ -114,7 +114,7 @@ class DriverSource:
             self._close_readers(but=())
 
     def _read_cluster(self, snapshot: _Snapshot) -> Cluster:
-        executors = parse_executors(self.jvm.executors(), self._times.place)
+        executors = parse_executors(self.jvm.executors(), partial(self._times.place, of="executor"))
         return Cluster.of(snapshot.now, executors, self._requested())
 
     def _read_query(self, query: _Query, snapshot: _Snapshot, gaps: list[Gap]) -> QueryReading:

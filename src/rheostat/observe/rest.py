@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +167,8 @@ class RestSource:
         readings = [_read_query(query, at, gaps, self._times) for query in self._queries]
         cluster = None
         try:
-            cluster = Cluster.of(at, parse_executors(self._executors(), self._times.place), self._requested())
+            listed = parse_executors(self._executors(), partial(self._times.place, of="executor"))
+            cluster = Cluster.of(at, listed, self._requested())
         except _UNREADABLE as error:
             gaps.append(Gap("cluster", str(error)))
         return Observation(at, tuple(reading for reading in readings if reading is not None), cluster, tuple(gaps))

@@ -23,8 +23,8 @@ class WallTimes:
         self._loop_ahead_s = self._wall_ahead_s = 0.0
         self._at: float | None = None
         self._before: tuple[float, float] | None = None
-        self._placed: dict[float, float] = {}
-        self._recent: dict[float, float] = {}
+        self._placed: dict[tuple[str, float], float] = {}
+        self._recent: dict[tuple[str, float], float] = {}
 
     def begin(self, at: float) -> None:
         """An observation begins at this time of the loop. What the last one did not ask about is forgotten."""
@@ -37,16 +37,16 @@ class WallTimes:
         self._loop_ahead_s = max(self._loop_ahead_s, loop_ahead_s)
         self._at, self._placed, self._recent = at, self._recent, {}
 
-    def place(self, wall: float) -> float:
-        """The time of the loop at a time of the wall clock."""
-        placed = self._recent.get(wall, self._placed.get(wall))
+    def place(self, wall: float, of: str = "batch") -> float:
+        """The time of the loop at a time of the wall clock, which may show a time twice, but not for one thing."""
+        placed = self._recent.get((of, wall), self._placed.get((of, wall)))
         if placed is None:
             placed = wall - self._wall_ahead_s + self._loop_ahead_s
             latest = self._steady() + self._loop_ahead_s + _SET_S
             if self._before is not None and not self._before[0] <= placed <= latest:
                 placed = wall - self._before[1] + self._loop_ahead_s
-        self._recent[wall] = placed
-        return placed
+        self._recent[of, wall] = round(placed, 6)
+        return self._recent[of, wall]
 
     def place_batch(self, batch: Batch) -> Batch:
         """The batch at its time of the loop. In one during which the clock was set, only the duration is known."""

@@ -26,7 +26,7 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext, cap_limits, has_finished
+from rheostat.decide.policy import PolicyContext, cap_limits, has_finished, tasks_fail
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies import router_table as tables
 from rheostat.policies.capacity import (
@@ -347,8 +347,8 @@ def size_at(sizes: tuple[tuple[float, int], ...], own_at: float, window_s: float
 def pre_decision(turn: Turn) -> Turn:
     """Find out whether rows may be collected, and a decrease made."""
     assessment, sizes, least = turn.assessment, turn.state.sizes, turn.options.settle_batches
-    if assessment.failed_tasks:
-        code, text = ReasonCode.TASK_FAILURES, f"{several(assessment.failed_tasks, 'task')} failed recently"
+    if tasks_fail(assessment) and turn.options.unsettled == "hold":
+        code, text = ReasonCode.TASK_FAILURES, f"{several(assessment.failed_tasks or 0, 'task')} failed recently"
     elif assessment.executors != turn.n:
         code, text = ReasonCode.WARMING_UP, f"{assessment.executors} of {executors(turn.n)} registered"
     elif len(sizes) > 1 and turn.own_at < sizes[-1][0]:
@@ -372,6 +372,7 @@ def decide(turn: Turn) -> Turn:
     saturation = lag or utilization
     # A sick sink or a slow executor slows batches down, whatever other executors can do.
     disturbed = sink is not None or bool(turn.assessment.slow_executors)
+    disturbed = disturbed or (turn.options.rows != "learned" and tasks_fail(turn.assessment))
     if turn.unsettled is None and turn.size_then is not None and not disturbed:
         turn = _write_row(turn, has_lag=lag is not None, is_used=utilization is not None)
     why = saturation or _find_expected_overload(turn)
@@ -599,7 +600,7 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
 
     name: ClassVar[str] = "router"
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {"task_failures", "warm_up", "hold", "sick_sink", "largest_step", "cooldown_up", "cooldown_down"}
+        {"warm_up", "hold", "sick_sink", "largest_step", "cooldown_up", "cooldown_down"}
     )
     state_type: type[RouterState] = RouterState
     options_type: ClassVar[type[BaseModel]] = RouterOptions

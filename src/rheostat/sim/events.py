@@ -123,6 +123,26 @@ class SinkLimit(LastingEvent):
     """The largest rate that it accepts. Required: it defines the event."""
 
 
+class StarvedExecutors(LastingEvent):
+    """Too few executors share the state: while there are fewer, one after the other dies and is replaced."""
+
+    kind: Literal["starved"]
+    fewer_than: Annotated[int, quantity("executors", ge=1, le=100_000)]
+    """With at least so many, none dies. Required: it defines the event."""
+    every_s: Annotated[float, quantity("s", ge=1, le=86_400)] = 60.0
+    """Time between two deaths. Default: a store fills its memory within minutes."""
+
+
+class FailingTasks(LastingEvent):
+    """A share of the tasks fails and is done again, as where more connect to a database than it takes."""
+
+    kind: Literal["failing"]
+    share: Annotated[float, quantity(gt=0, le=0.95)]
+    """Share of the attempts that fail. Required: it defines the event."""
+    above: Annotated[int, quantity("executors", ge=0, le=100_000)] = 0
+    """Only with more executors than this. Default: tasks fail whatever their number."""
+
+
 class SkewChange(LastingEvent):
     """The load is spread differently over the partitions."""
 
@@ -169,6 +189,8 @@ Event = Annotated[
     | NoRoom
     | MetricFault
     | SinkLimit
+    | StarvedExecutors
+    | FailingTasks
     | SkewChange
     | CodeChange
     | LostNode

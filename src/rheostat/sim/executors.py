@@ -29,6 +29,7 @@ class SimExecutor:
         joins: whether it joins the running query when it registers; with a restart it does not.
         gone_at: when it was removed or lost.
         finished, busy_s: successful tasks of finished batches, and their seconds.
+        failed: failed attempts of finished batches.
     """
 
     number: int
@@ -43,6 +44,7 @@ class SimExecutor:
     gone_at: float = inf
     finished: int = 0
     busy_s: float = 0.0
+    failed: float = 0.0
 
     @property
     def name(self) -> str:

@@ -42,6 +42,7 @@ from rheostat.sim.events import (
     RejectedRequests,
     SkewChange,
     SlowExecutor,
+    StarvedExecutors,
 )
 from rheostat.sim.executors import Fleet
 from rheostat.sim.history import History
@@ -107,6 +108,7 @@ class SimulatedJob:
             self._query.next_at = begins_at
         self._change: Change | None = None
         self._rejected: Outcome | None = None
+        self._waits_in_vain = 0
         self._run = 0
         self._pauses = 0
         self._works_at = 0.0
@@ -156,7 +158,9 @@ class SimulatedJob:
                 before=len(self._fleet.running),
             )
             return
-        self._change = Change(self._job, self._fleet, self._query, self._restart, decision, target, self._now)
+        self._change = Change(
+            self._job, self._fleet, self._query, self._restart, decision, target, self._now, self._waits_in_vain
+        )
         self._after_change(self._now)
 
     def poll(self, at: float) -> Outcome | None:
@@ -168,6 +172,10 @@ class SimulatedJob:
         if self._change is None or self._change.done is None or self._change.done[0] > at:
             return None
         outcome, self._change = self._change.done[1], None
+        if outcome.reason.code is ReasonCode.NO_ROOM:
+            self._waits_in_vain += 1
+        elif (outcome.after or 0) > (outcome.before or 0):
+            self._waits_in_vain = 0
         return outcome
 
     # --------------------------------------------------------------------------------------------- judges
@@ -252,6 +260,10 @@ class SimulatedJob:
                     self._schedule(at + event.replaced_after_s, _REPLACE)
                 if self._job.model == "record":
                     self._restart(at)
+            case StarvedExecutors():
+                if len(self._fleet.running) < event.fewer_than and self._fleet.lose(at, 0):
+                    self._fleet.replace(at)
+                self._schedule(at + event.every_s if at + event.every_s < event.until_s else inf, event)
             case SlowExecutor():
                 self._fleet.slow_down(at, event.executor, event.until_s, event.factor)
             case ExcludedExecutor():
@@ -274,9 +286,11 @@ class SimulatedJob:
             case int():
                 self._fleet.fill(at)
 
-    def _schedule(self, at: float, entry: int) -> None:
+    def _schedule(self, at: float, entry: Event | int) -> None:
         if at < inf:
-            heappush(self._agenda, (at, len(self._job.events), entry))
+            events = self._job.events
+            place = next((place for place, event in enumerate(events) if event is entry), len(events))
+            heappush(self._agenda, (at, place, entry))
 
     def _restart(self, at: float) -> float:
         """Restart the query; return when it works again."""
@@ -341,8 +355,8 @@ class SimulatedJob:
                 slots=() if cost.slots == cost.cores else (cost.slots,) * len(rows),
             ),
             active_tasks=tuple([running.running for _, running in rows]),
-            failed_tasks=(0,) * len(rows),
-            finished_tasks=tuple([each.finished + running.ended for each, running in rows]),
+            failed_tasks=tuple([int(each.failed) for each, _ in rows]),
+            finished_tasks=tuple([each.finished + int(each.failed) + running.ended for each, running in rows]),
             busy_s=tuple([each.busy_s + running.busy_s for each, running in rows]),
             requested=self._fleet.requested,
             excluded=tuple([each.name for each, _ in rows if each.is_excluded(self._now)]),
@@ -438,7 +452,7 @@ def _share_changes(job: JobFile) -> list[tuple[float, tuple[float, ...]]]:
 # A change of executors in progress: what the live actuator does, on the simulated job.
 
 
-_LEAST_NO_ROOM_S = 15.0
+_LEAST_NO_ROOM_S, _MOST_NO_ROOM_S = 15.0, 600.0
 
 
 class Change:
@@ -457,6 +471,7 @@ class Change:
         decision: Decision,
         target: int,
         at: float,
+        waits_in_vain: int = 0,
     ) -> None:
         self._rescale, self._fleet, self._query, self._restart = job.rescale, fleet, query, restart
         self._decision, self._target, self._began = decision, target, at
@@ -465,7 +480,8 @@ class Change:
         self._before = len(fleet.running)
         self._former = self._before if fleet.requested is None else fleet.requested
         no_room_s, start_up = job.rescale.no_room_s, job.executor.start_up
-        self._patience_s = max(3 * start_up.p95_s, _LEAST_NO_ROOM_S) if no_room_s is None else no_room_s
+        usual_s = max(3 * start_up.p95_s, _LEAST_NO_ROOM_S) if no_room_s is None else no_room_s
+        self._patience_s = max(usual_s, min(usual_s * 2.0 ** min(waits_in_vain, 16), _MOST_NO_ROOM_S))
         self._stopping = False
         self.done: tuple[float, Outcome] | None = None
         fleet.request(at, target, decision.placement)
@@ -524,8 +540,8 @@ class Change:
     def give_up(self, at: float) -> None:
         """End with what was reached."""
         waited_s, after = at - self._began, len(self._fleet.running)
-        kept = max(self._former, after, 0 if self._shrinks else 1)
-        self._fleet.request(at, kept)
+        if self._shrinks or self._rescale.mode == "restart":
+            self._fleet.request(at, max(self._former, after, 0 if self._shrinks else 1))
         if self._shrinks:
             text = (
                 f"none of {executors(after)} could be removed without redoing work within {waited_s:.1f} s: no gap"
@@ -535,7 +551,7 @@ class Change:
             return
         text = (
             f"{several(self._target, 'executor was', 'executors were')} asked for, {after} registered after"
-            f" {waited_s:.1f} s: no room in the cluster; the request is lowered to {kept}"
+            f" {waited_s:.1f} s: no room in the cluster so far; {self._fleet.requested} stay asked for"
         )
         status = OutcomeStatus.PARTIAL if after > self._before else OutcomeStatus.NO_ROOM
         self._end(at, status, ReasonCode.NO_ROOM, text, "request")

@@ -14,7 +14,7 @@ from math import ceil, expm1, floor, inf
 
 from rheostat.model import Batch, StageWork
 from rheostat.sim.arrivals import Arrivals, Positions
-from rheostat.sim.events import SinkLimit
+from rheostat.sim.events import FailingTasks, SinkLimit
 from rheostat.sim.executors import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, Stage, zipf
@@ -31,6 +31,7 @@ class _Batch:
     """The running batch.
 
     Attributes:
+        failed: failed attempts of each task, on average.
         members: executors that it was placed on, by number.
         settled: whether the fleet was settled at that time.
     """
@@ -40,6 +41,7 @@ class _Batch:
     records: int
     work: list[Work]
     in_use: int
+    failed: float = 0.0
     members: list[SimExecutor] = field(default_factory=list)
     settled: bool = False
     placed: Sequence[Placed] = ()
@@ -171,17 +173,18 @@ class MicroBatches(Engine):
         self._planned = batch_end(self._committed, self._arrivals.latest(at), job.batch_cap)
         sizes = [end - start for end, start in zip(self._planned, self._committed, strict=True)]
         fleet.check_settled(at)
+        failed = failed_attempts(job, fleet.in_use, at)
         work = batch_work(
             job,
             sizes,
             fleet.in_use * job.executor.slots,
             factors=self._factors,
-            scale=noise(job.batch_noise_cv, uniform(self._seed, "batch", number)),
+            scale=(1 + failed) * noise(job.batch_noise_cv, uniform(self._seed, "batch", number)),
             moved=self._moved,
             rate=self._arrivals.rate(at),
         )
         self._moved = 0.0
-        self._running = _Batch(batch_id=number, start=at, records=sum(sizes), work=work, in_use=fleet.in_use)
+        self._running = _Batch(number, at, sum(sizes), work, fleet.in_use, failed)
         self._next_id = number + 1
         self._place(self._running)
 
@@ -207,7 +210,7 @@ class MicroBatches(Engine):
         batch.end = self.next_at = batch.tasks_end + job.driver.commit_s + job.state.commit_s
 
     def _end(self, batch: _Batch, at: float) -> None:
-        credit(batch.placed)
+        credit(batch.placed, batch.failed)
         self._commit(self._planned, batch.start, at, batch.in_use)
         self.finished = self._report(batch)
         self._running = None
@@ -322,6 +325,12 @@ def _stage_work(stage: Stage, sizes: Sequence[float], cost_s: float, task_s: flo
     if stage.skew == 0:
         return Equal(stage.tasks, task_s + total / stage.tasks * cost_s)
     return [task_s + total * share * cost_s for share in zipf(stage.tasks, stage.skew)]
+
+
+def failed_attempts(job: JobFile, executors: int, at: float) -> float:
+    """Attempts of each task that fail before it succeeds, on average: share ÷ (1 − share)."""
+    shares = [event.share for event in job.active(FailingTasks, at) if executors > event.above]
+    return max((share / (1 - share) for share in shares), default=0.0)
 
 
 def _sink_end(job: JobFile, begin: float, records: float) -> float:

@@ -78,19 +78,25 @@ class Progress:
         self.running += running
 
 
-def credit(batch: Sequence[Placed]) -> None:
-    """Add the tasks of a finished batch to its executors, and mark their slots as warm."""
+def credit(batch: Sequence[Placed], failed: float = 0.0) -> None:
+    """Add the tasks of a finished batch to its executors, and mark their slots as warm.
+
+    ``failed``: attempts of each task that failed, on average.
+    """
     for placed in batch:
         if placed.waves is not None:
             whole, rest = divmod(placed.waves.count, len(placed.slots))
             for executor in placed.slots:
                 executor.add_work(whole, whole * placed.waves.each_s)
+                executor.failed += whole * failed
             for executor in placed.slots[:rest]:
                 executor.add_work(1, placed.waves.each_s)
+                executor.failed += failed
     for placed in batch:
         for task in placed.tasks:
             if task.well:
                 task.executor.add_work(1, task.end - task.begin)
+                task.executor.failed += failed
                 task.executor.warm[task.core] = True
 
 
