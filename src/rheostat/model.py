@@ -95,6 +95,7 @@ class Batch:
         records: ``numInputRows``; overcounts when tasks are retried.
         dropped_late: rows dropped by the watermark.
         work_s: time in which stages of the batch ran.
+        listing_s: latest offsets, or listing of files; part of the planning.
         stages: in order; empty where the batch has only one or they are unknown.
     """
 
@@ -109,6 +110,7 @@ class Batch:
     dropped_late: int | None = None
     work_s: float | None = None
     stages: tuple[StageWork, ...] = ()
+    listing_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +374,8 @@ class Assessment:
         period_s: τ = max(trigger, objective lag / 2).
         last_batch_s, last_batch_records: of the last finished batch.
         last_batch_id: its id, summed over the queries: it changes when a batch has finished.
-        occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
+        occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ; without what the driver takes, where
+            that is most of the batch. While slots idle, a batch of τ or more counts only if another one was as long.
         pressure: backpressure in [0, 1]: share of the rate window, but not beyond the last change of the number of
             executors, in which batches run back to back with a backlog that executors would clear.
         throughput: under backpressure, records/s committed by batches that began at the present number, over the rate
@@ -398,6 +401,9 @@ class Assessment:
         skew: share of the largest partition ÷ an even share, the largest over the queries.
         useful_executors: executors that the largest stages keep busy, where the stages of a batch are known.
         stages: of the last batch, where it has several and they are known; else empty.
+        work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
+        driver: why the driver delays the batches, as text; None: it does not, or unknown.
+        last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
     """
 
     at: float
@@ -447,6 +453,9 @@ class Assessment:
     skew: float | None = None
     useful_executors: int | None = None
     stages: tuple[StageLoad, ...] = ()
+    work_s: float | None = None
+    driver: str | None = None
+    last_batch_done: int | None = None
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -470,6 +479,7 @@ class ReasonCode(StrEnum):
     FORECAST = "FORECAST"
     CHANGE_POINT = "CHANGE_POINT"
     SICK_SINK = "SICK_SINK"
+    DRIVER_BOUND = "DRIVER_BOUND"
     SLOW_EXECUTOR = "SLOW_EXECUTOR"
 
     NO_QUERY = "NO_QUERY"

@@ -371,7 +371,7 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
             id="no undo on unknown figures",
         ),
         pytest.param(
-            6, {"state": {"useless": BROKER}, "current": 6}, 6, ReasonCode.FIXED, id="nothing to undo at another number"
+            6, {"state": {"useless": BROKER}, "current": 6}, 3, ReasonCode.INEFFECTIVE, id="all the way back, from any"
         ),
         # quota
         pytest.param(UP, {"guard": {"quota_cores": 7}}, 7, ReasonCode.QUOTA, id="seven cores"),
@@ -463,6 +463,7 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "quota_cores": 5,
     }
     figures = {"failed_tasks": 1, "batches": 0, "backlog_excess": 9.0, "partitions": 1, "capped": True, "sink": "slow"}
+    figures["driver"] = "slow"
     for target in (UP, DOWN):
         settings = GuardSettings(**strict, largest_step_up=1)
         context = Context(seen(AT, **figures), 5, None, Bounds(5, 5), settings, 15.0, state)

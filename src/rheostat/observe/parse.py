@@ -101,6 +101,7 @@ def _batch(event: Mapping[str, Any], started: float) -> Batch:
         records=event.get("numInputRows"),
         state_rows=sum(state["numRowsTotal"] for state in states),
         dropped_late=sum(state.get("numRowsDroppedByWatermark", 0) for state in states),
+        listing_s=took["latestOffset"] / 1000 if "latestOffset" in took else None,
     )
 
 
