@@ -294,7 +294,7 @@ def test_one_long_batch_counts_only_on_busy_slots(durations, busy, occupancy):
         at, worked = at + duration_s, worked + duration_s * (busy or 0.0)
         done = (0, 100 * number, 100 * number)
         reading = look(at, batch=Batch(at, number, duration_s), running=idle(at), offsets=done)
-        executor = Executor("0", "h", 1, 0, finished_tasks=number, busy_s=None if busy is None else worked)
+        executor = Executor("0", "h", 1, 0, finished_tasks=100 * number, busy_s=None if busy is None else worked)
         looks.append(replace(reading, cluster=Cluster.of(at, [executor])))
     assert run(*looks).occupancy == pytest.approx(occupancy)
 
