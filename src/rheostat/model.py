@@ -99,6 +99,7 @@ class Batch:
         records: ``numInputRows``; overcounts when tasks are retried or rows are read by several actions.
         dropped_late: rows dropped by the watermark.
         work_s: time in which stages of the batch ran.
+        listing_s: latest offsets, or listing of files; part of the planning.
         stages: in order; empty where they are unknown.
         offsets: how far it went in each source, in the order of the plan, with offsets that are no records; None where
             its start is unknown. Empty: not told.
@@ -116,6 +117,7 @@ class Batch:
     work_s: float | None = None
     stages: tuple[StageWork, ...] = ()
     offsets: tuple[int | None, ...] = ()
+    listing_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,7 +449,8 @@ class Assessment:
         last_batch_s, last_batch_records: of the last finished batch; records as offsets count them, None where that is
             no measure of its work.
         last_batch_id: its id, summed over the queries: it changes when a batch has finished.
-        occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ.
+        occupancy: batch_s ÷ τ, the largest over the queries, each with its own τ; without what the driver takes, where
+            that is most of the batch. While slots idle, a batch of τ or more counts only if another one was as long.
         pressure: backpressure in [0, 1]: share of the rate window, but not beyond the last change of the number of
             executors, in which batches run back to back with a backlog that executors would clear.
         throughput: under backpressure, records/s committed by batches that began at the present number, over the rate
@@ -480,6 +483,9 @@ class Assessment:
         tasks: slots that the largest stages of the last batches keep busy; None before a batch of each query was seen.
         useful_executors: executors that have so many slots.
         stages: of the last batches, where they are known; else empty.
+        work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
+        driver: why the driver delays the batches, as text; None: it does not, or unknown.
+        last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
     """
 
     at: float
@@ -538,6 +544,9 @@ class Assessment:
     excluded_on: tuple[str, ...] = ()
     ended_tasks: int | None = None
     lost_executors: int = 0
+    work_s: float | None = None
+    driver: str | None = None
+    last_batch_done: int | None = None
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -561,6 +570,7 @@ class ReasonCode(StrEnum):
     FORECAST = "FORECAST"
     CHANGE_POINT = "CHANGE_POINT"
     SICK_SINK = "SICK_SINK"
+    DRIVER_BOUND = "DRIVER_BOUND"
     SLOW_EXECUTOR = "SLOW_EXECUTOR"
 
     NO_QUERY = "NO_QUERY"

@@ -71,9 +71,9 @@ def test_two_queries_sum_rates_and_backlogs_and_take_the_worst_of_the_rest():
 def test_occupancy_is_the_worst_querys_own_even_if_the_longest_batch_is_anothers():
     queries = (
         query("slow", 0.0, 0, 0, batch=Batch(0.0, 1, 20.0), trigger_s=60.0),
-        query("late", 0.0, 0, 0, batch=Batch(0.0, 1, 15.0), trigger_s=2.0),
+        query("late", 0.0, 0, 0, batch=Batch(0.0, 1, 9.0), trigger_s=2.0),
     )
-    assert run(Observation(0.0, queries)).occupancy == 1.0
+    assert run(Observation(0.0, queries)).occupancy == 0.6
 
 
 def test_excess_of_one_query_is_not_offset_by_room_in_another():

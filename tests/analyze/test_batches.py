@@ -51,7 +51,7 @@ def idle(at):
         pytest.param(None, RunningBatch(100.0, active=False), None, id="no batch yet"),
         pytest.param(Batch(90.0, 4, 1.5), RunningBatch(100.0, active=False), 1.5, id="the last one"),
         pytest.param(Batch(90.0, 4, 1.5), RunningBatch(100.0, active=True, since=99.0), 1.5, id="running, shorter"),
-        pytest.param(Batch(40.0, 4, 1.5), RunningBatch(100.0, active=True, since=40.0), 60.0, id="running, longer"),
+        pytest.param(Batch(40.0, 4, 1.5), RunningBatch(100.0, active=True, since=90.0), 10.0, id="running, longer"),
         pytest.param(None, RunningBatch(100.0, active=True, since=91.0), 9.0, id="the first one runs"),
         pytest.param(Batch(90.0, 4, 1.5), RunningBatch(100.0, active=True), 1.5, id="running since nobody knows"),
         pytest.param(Batch(90.0, 4, nan), RunningBatch(100.0, active=True, since=91.0), 9.0, id="last one impossible"),
@@ -405,3 +405,44 @@ def test_whether_a_batch_runs(queries, expected):
     looks = [look(100.0, running=running).queries[0] for running in queries]
     told = tuple(replace(query, query_id=str(place)) for place, query in enumerate(looks))
     assert run(Observation(100.0, told)).running is expected
+
+
+LONG, SHORT = 40.0, 2.0
+
+
+@pytest.mark.parametrize(
+    ("durations", "busy", "occupancy"),
+    [
+        pytest.param((SHORT, LONG), 0.1, SHORT / 15, id="one long batch on idle slots"),
+        pytest.param((LONG, LONG), 0.1, LONG / 15, id="two of them"),
+        pytest.param((SHORT, LONG), 0.9, LONG / 15, id="one on busy slots"),
+        pytest.param((SHORT, LONG), None, SHORT / 15, id="one, and nobody knows how busy"),
+        pytest.param((LONG, LONG), None, LONG / 15, id="two, and nobody knows how busy"),
+        pytest.param((SHORT, 9.0), None, 9.0 / 15, id="one that is not too long"),
+    ],
+)
+def test_one_long_batch_counts_only_on_busy_slots(durations, busy, occupancy):
+    """The period is 15 s; one executor with one slot, looked at when each batch has ended."""
+    looks, at, worked = list[Observation](), 0.0, 0.0
+    for number, duration_s in enumerate((1.0, *durations)):
+        at, worked = at + duration_s, worked + duration_s * (busy or 0.0)
+        done = (0, 100 * number, 100 * number)
+        reading = look(at, batch=Batch(at, number, duration_s), running=idle(at), offsets=done)
+        executor = Executor("0", "h", 1, 0, finished_tasks=100 * number, busy_s=None if busy is None else worked)
+        looks.append(replace(reading, cluster=Cluster.of(at, [executor])))
+    assert run(*looks).occupancy == pytest.approx(occupancy)
+
+
+@pytest.mark.parametrize(
+    ("batch", "occupancy"),
+    [
+        pytest.param(Batch(90.0, 4, 36.0, planning_s=35.0, commit_s=0.2, work_s=0.5), 0.5 / 15, id="planning"),
+        pytest.param(Batch(90.0, 4, 36.0, planning_s=0.3, commit_s=35.0, work_s=0.5), 0.5 / 15, id="commit"),
+        pytest.param(Batch(90.0, 4, 36.0, planning_s=35.0, commit_s=0.2), 0.8 / 15, id="tasks unknown: what is left"),
+        pytest.param(Batch(90.0, 4, 36.0, planning_s=18.0, commit_s=0.2, work_s=17.0), 36 / 15, id="half of it"),
+    ],
+)
+def test_occupancy_leaves_out_what_the_driver_takes(batch, occupancy):
+    before = replace(batch, at=50.0, batch_id=3)
+    looks = (look(at, batch=each, running=idle(at)) for at, each in ((50.0, before), (90.0, batch)))
+    assert run(*looks).occupancy == pytest.approx(occupancy)

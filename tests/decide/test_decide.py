@@ -23,7 +23,8 @@ def test_a_decision_tells_everything():
         Projection(3, 600.0, 1.0),
         Projection(4, 800.0, 0.75),
     )
-    assert state == State(1, GuardState(started_at=1000.0, pending=Pending(1, 1000.0, 3, 5)), 2, at=1000.0)
+    pending = Pending(1, 1000.0, 3, 5, rate=1000.0, settled=3)
+    assert state == State(1, GuardState(started_at=1000.0, pending=pending), 2, at=1000.0)
 
 
 def test_without_a_model_projections_are_unknown_and_start_at_one():
@@ -100,7 +101,7 @@ class TestAChangeUnderWay:
         plans, state = self.start_change()
         decision, after = decide(seen(1015.0, executors=3), state, replace(plans, policy=Fixed(7)))
         assert (decision.current, decision.target) == (5, 7)
-        assert after.guard.pending == Pending(2, 1015.0, 5, 7)
+        assert after.guard.pending == Pending(2, 1015.0, 5, 7, rate=1000.0, settled=3)
 
     def test_cannot_be_turned_down(self):
         plans, state = self.start_change()

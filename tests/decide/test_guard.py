@@ -435,7 +435,7 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
             id="no undo on unknown figures",
         ),
         pytest.param(
-            6, {"state": {"useless": BROKER}, "current": 6}, 6, ReasonCode.FIXED, id="nothing to undo at another number"
+            6, {"state": {"useless": BROKER}, "current": 6}, 3, ReasonCode.INEFFECTIVE, id="all the way back, from any"
         ),
         # quota
         pytest.param(UP, {"guard": {"quota_cores": 7}}, 7, ReasonCode.QUOTA, id="seven cores"),
@@ -534,6 +534,7 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "capped": True,
         "sink": "slow",
         "useful_executors": 1,
+        "driver": "slow",
     }
     figures |= {"unmeasured": (BRIEF,)}
     if step.name == "objective_too_short":

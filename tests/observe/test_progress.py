@@ -22,6 +22,7 @@ def test_a_batch_ends_when_its_trigger_execution_ends():
         records=20,
         state_rows=0,
         dropped_late=0,
+        listing_s=0.0,
     )
     assert progress.planned_at == pytest.approx(1795833708.831, abs=1e-6)
     assert progress.latest == (2,)

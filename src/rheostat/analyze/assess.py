@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.analyze.batches import QueryFigures, read_query
+from rheostat.analyze.batches import QueryFigures, executors_part, is_driver_bound, read_query
 from rheostat.analyze.executors import (
     ClusterFigures,
     busy_during,
@@ -52,6 +52,9 @@ them: in overload they may stay unknown for minutes, and an increase must not wa
 _UNREAD = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
 """Figures of batches that nothing else checks."""
 
+IN_USE = 0.5
+"""Slots that are busy for a smaller share of the time idle: then one long batch says nothing of the executors."""
+
 _ROUNDING = 1e-9
 
 
@@ -76,10 +79,13 @@ def analyze(
     past = {history.query_id: history for history in state.queries}
     readings = [query for query in observation.queries if query.failed_because is None]
     figures, histories, faults = list[QueryFigures](), list[QueryHistory](), list[Unmeasured | None]()
+    slots_idle = cluster.busy_ratio is None or cluster.busy_ratio < IN_USE
     for query in readings:
         before, own = past.pop(query.query_id, None), set[str]()
         known_fields(query.batch, "batch", _UNREAD, own)
-        each, history = read_query(query, before, at, settings, executors_changed=cluster.changed, invalid=own)
+        each, history = read_query(
+            query, before, at, settings, executors_changed=cluster.changed, slots_idle=slots_idle, invalid=own
+        )
         since = None if before is None else before.unmeasured_since
         fault = _find_fault(query, each, own, at if since is None else since)
         figures.append(each)
@@ -177,6 +183,9 @@ def _assess(
         useful_executors=-(-tasks // slots) if tasks and slots else None,
         stages=stages,
         wait_s=query.wait_s,
+        work_s=largest(None if each.batch is None else executors_part(each.batch) for each in readings),
+        driver=read_driver(readings, figures),
+        last_batch_done=query.last_batch_done,
         **_read_slow(state.machines, observation),
     )
 
@@ -216,6 +225,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         last_batch_s=largest(q.last_batch_s for q in working),
         last_batch_id=total(q.last_batch_id or 0 if q.idle else q.last_batch_id for q in queries),
         last_batch_records=working[0].last_batch_records if len(working) == 1 else None,
+        last_batch_done=None,
         running=_any_true([q.running for q in queries]),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),
@@ -407,6 +417,20 @@ def read_sink(readings: Sequence[QueryReading], figures: Sequence[QueryFigures],
             if why is not None:
                 return why
     return None
+
+
+def read_driver(readings: Sequence[QueryReading], figures: Sequence[QueryFigures]) -> str | None:
+    """Which part of the driver delays the batches; None: none does, or executors would help another query."""
+    late = [reading.batch for reading, query in zip(readings, figures, strict=True) if _is_late(query)]
+    batches = [batch for batch in late if batch is not None and is_driver_bound(batch)]
+    if not batches or len(batches) < len(late):
+        return None
+    batch, listing = batches[0], ""
+    planning_s, commit_s, listing_s = batch.planning_s or 0.0, batch.commit_s or 0.0, batch.listing_s
+    if listing_s is not None and listing_s > MOST * planning_s:
+        listing = f" ({listing_s:.1f} s of that to list what is new)"
+    parts = f"{planning_s:.1f} s of them to plan it{listing} and {commit_s:.1f} s to commit"
+    return f"the last batch took {batch.duration_s:.1f} s, {parts}"
 
 
 def sink_part(batch: Batch) -> float | None:

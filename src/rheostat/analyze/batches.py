@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from rheostat.analyze.offsets import OffsetFigures, read_offsets
@@ -42,6 +43,7 @@ class QueryFigures:
 
     Attributes:
         last_batch_s, last_batch_id, last_batch_records: of the last finished batch.
+        last_batch_done: records by which it moved the committed offsets.
         oldest: time of its oldest reading that a decision needs.
         idle: nothing arrives, nothing waits and no batch has run for a while, so none is to be expected.
     """
@@ -50,6 +52,7 @@ class QueryFigures:
     last_batch_s: float | None
     last_batch_id: int | None
     last_batch_records: int | None
+    last_batch_done: int | None
     running: bool | None
     processed_rate: float | None
     backlog_excess: float | None
@@ -75,8 +78,9 @@ def read_query(
     *,
     executors_changed: bool,
     invalid: set[str],
+    slots_idle: bool = False,
 ) -> tuple[QueryFigures, QueryHistory]:
-    """Figures of one query at ``now``, and its history with this reading."""
+    """Figures of one query at ``now``, and its history with this reading. ``slots_idle``: most of the time, maybe."""
     offsets, history = read_offsets(query.offsets, past.offsets if past else OffsetHistory(), now, settings, invalid)
     ended_at, batch_id, duration_s, records = known_fields(query.batch, "batch", _FINISHED, invalid)
     running_at, since, running_id = known_fields(query.running, "running", _RUNNING, invalid)
@@ -89,7 +93,7 @@ def read_query(
     if not teaches:
         marks = ()
     elif offsets.committed_known and ended_at is not None and batch_id is not None:
-        marks = add_mark(marks, BatchMark(at=ended_at, batch_id=batch_id, done=done), settings)
+        marks = add_mark(marks, BatchMark(ended_at, batch_id, done, duration_s), settings)
     after = count_after(past, batch_id, active, running_id, anew=anew)
     trigger_s = known(query.trigger_s, "trigger_s", invalid)
     idle = _is_idle(offsets, active, ended_at, now - max(settings.rate_window_s, 2 * (trigger_s or 0.0)))
@@ -99,6 +103,7 @@ def read_query(
     period_s = None if trigger_s is None else max(trigger_s, _batch_may_take(settings.objective_lag_s, waits))
     trigger_s = None if trigger_s is None else _batch_every(waits, trigger_s)
     excess = _excess(offsets, trigger_s, batch_s, period_s, waits)
+    busy_s = _occupied_s(batch_s, duration_s, period_s, query.batch, marks if slots_idle else None)
     held = has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
     turns, before = (None if past is None or anew else past.turns), (now if past is None else past.seen_at)
     backpressure, turns = update_backpressure(held, turns, before, now, settings.rate_window_s)
@@ -117,13 +122,14 @@ def read_query(
         last_batch_s=duration_s,
         last_batch_id=batch_id,
         last_batch_records=records if teaches else None,
+        last_batch_done=_done_by_last(marks, batch_id),
         running=active,
         processed_rate=0.0 if idle else processed_rate(marks),
         backlog_excess=excess,
         batch_s=batch_s,
         trigger_s=trigger_s,
         period_s=period_s,
-        occupancy=None if batch_s is None or period_s is None else batch_s / period_s,
+        occupancy=None if busy_s is None or period_s is None else busy_s / period_s,
         batches=0 if batch_id is None or after is None else max(0, batch_id - after),
         capped=is_capped(query, offsets, invalid),
         partitions=_count_partitions(query, offsets, invalid),
@@ -146,6 +152,56 @@ def _batch_time(duration_s: float | None, active: bool | None, since: float | No
     """Duration of the last batch, or of the running one if that is already longer."""
     age_s = max(0.0, at - since) if active and at is not None and since is not None else None
     return max([value for value in (duration_s, age_s) if value is not None], default=None)
+
+
+DRIVEN = 0.75
+"""Share of the batch beside its tasks from which on executors cannot shorten it much: twice as many, by an eighth."""
+
+
+def is_driver_bound(batch: Batch) -> bool:
+    """Whether a finished batch passed while the driver planned or committed it.
+
+    >>> is_driver_bound(Batch(0.0, 1, 36.0, planning_s=20.0, commit_s=15.0))
+    True
+    """
+    return (batch.planning_s or 0.0) + (batch.commit_s or 0.0) > DRIVEN * batch.duration_s > 0
+
+
+def executors_part(batch: Batch) -> float | None:
+    """The part of a batch that executors can shorten, s: its tasks, else all that the driver leaves; None: unknown."""
+    if batch.work_s is not None or batch.planning_s is None:
+        return batch.work_s
+    return max(0.0, batch.duration_s - batch.planning_s - (batch.commit_s or 0.0))
+
+
+def _occupied_s(
+    batch_s: float | None,
+    last_s: float | None,
+    period_s: float | None,
+    last: Batch | None,
+    marks: tuple[BatchMark, ...] | None,
+) -> float | None:
+    """The batch time that counts as occupancy; ``marks``: where slots may idle, so that one long batch tells nothing."""
+    if marks is not None and (batch_s or 0) >= (period_s or inf):
+        batch_s = _repeated(batch_s, last_s, marks, None if last is None else last.batch_id)
+    return _part_to_shorten(batch_s, last)
+
+
+def _repeated(
+    batch_s: float | None, last_s: float | None, marks: tuple[BatchMark, ...], batch_id: int | None
+) -> float | None:
+    """The batch time that two of the last batches reached, the running one included; None: one is known."""
+    before = [mark.duration_s for mark in marks if mark.batch_id != batch_id][-1:]
+    known_s = sorted([each for each in (batch_s if batch_s != last_s else None, last_s, *before) if each is not None])
+    return known_s[-2] if len(known_s) > 1 else None
+
+
+def _part_to_shorten(batch_s: float | None, last: Batch | None) -> float | None:
+    """The batch time that counts as occupancy: only the executors' part, where the driver takes most of the batch."""
+    part_s = None if last is None else executors_part(last)
+    if batch_s is None or last is None or part_s is None or not is_driver_bound(last):
+        return batch_s
+    return batch_s * part_s / last.duration_s
 
 
 def add_mark(marks: tuple[BatchMark, ...], mark: BatchMark, settings: AnalysisSettings) -> tuple[BatchMark, ...]:
@@ -180,6 +236,13 @@ def processed_rate(marks: tuple[BatchMark, ...]) -> float | None:
     if len(marks) < 2:
         return None
     return (marks[-1].done - marks[0].done) / (marks[-1].at - marks[0].at)
+
+
+def _done_by_last(marks: tuple[BatchMark, ...], batch_id: int | None) -> int | None:
+    """Records that the last finished batch committed; None where the batch before was not seen to end."""
+    if len(marks) < 2 or marks[-1].batch_id != batch_id or marks[-2].batch_id != batch_id - 1:
+        return None
+    return marks[-1].done - marks[-2].done
 
 
 def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None:

@@ -63,6 +63,7 @@ class BatchMark(NamedTuple):
     at: float
     batch_id: int
     done: int
+    duration_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,8 +155,8 @@ class GuardSettings(FrozenModel):
     """Whether increases are blocked while the batch cap (maxOffsetsPerTrigger), not the executors, limits the rate.
     Default: full batches that end before their trigger do not get faster with more executors."""
     sick_sink: bool = True
-    """Whether increases are blocked while batches wait for their sink. Default: executors that wait for the sink cost
-    money and do not help."""
+    """Whether increases are blocked while batches wait for their sink or for the driver. Default: executors that wait
+    cost money and do not help."""
     replace_slow: bool = False
     """Whether a slow executor is replaced: one is added, then the slow one is removed. Default: slowness is inferred,
     and with unknown nodes the new executor may start on the same slow node."""
@@ -174,8 +174,11 @@ class GuardSettings(FrozenModel):
     less is undone once, and none follows for ineffective_s; null: disabled. Default: below noise and sublinear scaling:
     something other than executors limits the job."""
     ineffective_s: Annotated[float, quantity("s", ge=0, le=604_800)] = 600.0
-    """How long an ineffective increase is remembered. Default: ten minutes: the bottleneck may have changed, and trying
-    costs one change."""
+    """How long no increase follows an ineffective one, doubled each time in a row. Default: ten minutes: the bottleneck
+    may have changed, and trying costs one change."""
+    ineffective_max_s: Annotated[float, quantity("s", ge=0, le=604_800)] = 86_400.0
+    """The most that this time grows to; it starts again when the limit of the job has changed. Default: a bottleneck
+    that is still there is tried once a day."""
     rescale_catch_up_lags: Annotated[float | None, quantity("lags of the objective", gt=0, le=10_000)] = 2.0
     """Time to catch up with the lag that a change itself adds; counts for the size and for whether to wait; null: the
     cost of a change is ignored. Default: as in the policy reactive; has no effect where changes are cheap."""
@@ -559,6 +562,7 @@ _DEMO: Mapping[str, Any] = {
         "failure_window_s": 10.0,
         "failover_return_s": 30.0,
         "ineffective_s": 60.0,
+        "ineffective_max_s": 600.0,
         "no_room_backoff_s": 10.0,
         "no_room_backoff_max_s": 60.0,
     },

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from rheostat.config.faults import describe
 from rheostat.config.models import GuardSettings, Mode
 from rheostat.decide import guard
-from rheostat.decide.effectiveness import limited_rate
+from rheostat.decide.effectiveness import settled_rate
 from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name_slow
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, current_target
@@ -193,7 +193,7 @@ _BOTH, _UP, _DOWN = Direction.BOTH, Direction.BLOCKS_UP, Direction.BLOCKS_DOWN
 _C = ReasonCode
 _HOLD = ("hold_s", "hold_batches", "hold_fallback_s")
 _STALE = ("max_age_cycles", "metrics_delay_s")
-_INEFFECTIVE = ("ineffective_share", "ineffective_s")
+_INEFFECTIVE = ("ineffective_share", "ineffective_s", "ineffective_max_s")
 _ALIGN = ("align_to", "align_most", "state_partitions")
 _LARGEST = ("largest_step_up", "largest_step_down")
 _NO_ROOM = ("no_room_patience_s", "no_room_patience_max_s", "no_room_backoff_s", "no_room_backoff_max_s")
@@ -211,6 +211,7 @@ STEPS: tuple[Step, ...] = (
     Step(guard.rescale_cost, _BOTH, (_C.RESCALE_COST,), ("rescale_catch_up_lags",)),
     Step(guard.batch_cap, _UP, (_C.BATCH_CAP,), ("batch_cap",), self_manageable=True),
     Step(guard.sick_sink, _UP, (_C.SICK_SINK,), ("sick_sink",), self_manageable=True),
+    Step(guard.driver_bound, _UP, (_C.DRIVER_BOUND,), ("sick_sink",), self_manageable=True),
     Step(guard.objective_too_short, _UP, (_C.OBJECTIVE_TOO_SHORT,), on_hold=True),
     Step(guard.ineffective, _UP, (_C.INEFFECTIVE,), _INEFFECTIVE),
     Step(guard.failed_before, _BOTH, (_C.FAILED_BEFORE,)),
@@ -406,14 +407,14 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
     if not decision.acts or decision.current is None or decision.target is None:
         return remembered
     up = decision.target > decision.current
-    is_judged = up and proposer.promises and decision.current == context.current
     pending = Pending(
         decision_id=decision.decision_id,
         at=decision.at,
         before=decision.current,
         target=decision.target,
-        rate=limited_rate(assessment) if is_judged else None,
     )
+    if up and proposer.promises and decision.current == context.current:
+        pending = _promise(pending, remembered, assessment)
     replacing = remembered.replacing
     if up and proposer.propose is guard.replace_slow:
         replacing = Replacing(assessment.slow_executors[0], decision.current)
@@ -422,6 +423,17 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
 
 _AN_HOUR_S = 3600.0
 """For so long Spark excludes an executor, unless spark.excludeOnFailure.timeout says otherwise."""
+
+
+def _promise(pending: Pending, remembered: GuardState, assessment: Assessment) -> Pending:
+    """The change with the last settled number and its rate: those of a change under way or on trial, or its own."""
+    under_way, trial = remembered.pending, remembered.trial
+    if under_way is not None and under_way.target == pending.before:
+        return replace(pending, rate=under_way.rate, settled=under_way.settled)
+    rate = settled_rate(assessment) if assessment.executors == pending.before else None
+    if trial is not None and trial.before < pending.before and (trial.rate or rate is None):
+        return replace(pending, rate=trial.rate, settled=trial.before)
+    return replace(pending, rate=rate, settled=pending.before)
 
 
 def _remember_request(decision: Decision, context: Context, mode: Mode) -> RequestState:

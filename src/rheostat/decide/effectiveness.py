@@ -1,35 +1,51 @@
 """Increases that bring less than they promise: found, undone once, and remembered with their cause.
 
-An increase is on *trial* where the number before was at its limit: records were left over, batches ran back to back or
-were as large as their cap allows, and the rate was measured on warm batches. It promises the rate before × (after ÷
-before − 1) on top. Then warm batches at the new number are looked at, four of them at least, and the best counts:
+An increase is on *trial* where the number before had settled. That number carries at least the rate at which it
+processed, and the increase promises this rate × (after ÷ before − 1) on top. Then warm batches at the new number are
+looked at while the job falls further behind, and the best of them counts:
 
-* nothing is left over, or the job catches up, or the best rate reached the share of the promise that is asked for: the
-  increase did what it was for;
+* the best rate reached the share of the promise that is asked for, or the job is healthy: the increase did what it was
+  for;
 * else something else limits the job. :func:`find_cause` says what, from the most certain to what is left.
 
-An increase during a trial goes on trial together with the one before: what both promised has to come.
+An increase during a trial is judged with the one before, against the same settled number: what all promised has to
+come. A promise that noise could hide (a sixth of the rate; rates of windows differ by a tenth) is neither kept nor
+broken: increases of one from a large number are judged once they promise enough together. Nor is one judged that waves
+of tasks explain: on 7 slots 8 partitions take two waves as on 4, and on 8 slots they take one.
 
-A promise that noise could hide (a sixth of the rate; rates of windows differ by a tenth) is not looked at, nor one
-that waves of tasks explain: on 7 slots 8 partitions take two waves as on 4, and on 8 slots they take one.
+What is found useless is not tried again for a time that doubles each time in a row, until the limit has changed.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from math import ceil
 from typing import NamedTuple
 
+from rheostat.analyze.assess import COUNTS, MOST
 from rheostat.analyze.batches import HIGH
+from rheostat.config.models import GuardSettings
 from rheostat.decide.partitions import tasks_of_batch, waves
 from rheostat.decide.policy import cap_limits
 from rheostat.model import Assessment, Outcome
 
 _SAMPLES = 4
+_FEW_SAMPLES = 2
+_CLEAR = 0.5
+"""A promise of which so much of the rate before is missing is judged on few samples."""
 _NOISE = 1 / 6
+_ALIKE = 1.25
+"""The rate of one batch differs from that of the window by so much; by more where the job has changed."""
+_SAME = 1.1
+"""Rates whose ratio is at most this count as equal."""
 _OTHER = 0.2
 """A rate that differs by more is another one: what limited the job has changed."""
 _SETTLED = 2
-_WARM = 3
+_WARM = 4
+_WARM_S = 60.0
+"""Executors that have worked so long are warm, however few batches that were."""
+_PATIENCE = 8
+"""Batches that a trial may take, where they are long."""
 _IN_USE = 0.5
 
 
@@ -45,10 +61,12 @@ class Cause(StrEnum):
 
 
 class Trial(NamedTuple):
-    """An increase whose effect is looked at.
+    """An increase, or several in a row, whose effect is looked at.
 
     Attributes:
-        rate: records/s before.
+        before: the last number that had settled.
+        at: the last increase.
+        rate: records/s at the number before; 0: unknown, and only a sick sink or a busy driver says something.
         best: the highest rate since, on warm batches.
         samples: batches looked at.
         batches: how many had finished at the last look.
@@ -67,10 +85,15 @@ class Useless(NamedTuple):
     """An increase that brought nothing.
 
     Attributes:
-        at: when that was found.
+        at: when that was found, or when it was taken back.
         rate: the highest rate that it reached, records/s.
         promised: the rate that it promised.
         undone: whether it has been taken back, or need not be any more.
+        back: the number up to which executors helped, to which it is taken back; None: the number before.
+        measured: whether ``before_rate`` is that of the job at its limit, after the way back.
+        backoff_s: how long no other increase follows; None: as the settings say.
+        doubts: batches in a row whose rate says that the limit has changed.
+        batches: how many had finished at the last of them.
     """
 
     before: int
@@ -81,11 +104,55 @@ class Useless(NamedTuple):
     before_rate: float
     cause: Cause
     undone: bool = False
+    back: int | None = None
+    measured: bool = False
+    backoff_s: float | None = None
+    doubts: int = 0
+    batches: int = 0
+
+    @property
+    def helped(self) -> int:
+        """The number up to which executors helped."""
+        return self.before if self.back is None else self.back
+
+    def wait_s(self, at: float, settings: GuardSettings) -> float:
+        """How long no increase follows yet, s; 0 or less: one may."""
+        return self.at + (settings.ineffective_s if self.backoff_s is None else self.backoff_s) - at
+
+    def taken_back(self, at: float) -> Useless:
+        return self._replace(undone=True, at=at)
+
+
+def settled_rate(assessment: Assessment) -> float | None:
+    """Records/s that the registered executors carry at least while their tasks run, once they have settled; else None.
+
+    Over the window where the last batch was about as fast, else that of this batch: the window then reaches back to
+    another load, or to records of another cost.
+    """
+    rates = _rates(assessment)
+    if not rates or not _is_warm(assessment, _SETTLED):
+        return None
+    return rates[0] if rates[0] / _ALIKE <= rates[-1] <= rates[0] * _ALIKE else rates[-1]
 
 
 def limited_rate(assessment: Assessment) -> float | None:
-    """The processed rate, if the job is at its limit and warm; else None."""
-    return assessment.processed_rate if _is_limited(assessment) and assessment.batches >= _SETTLED else None
+    """Records/s while tasks run, over the window, if the job is at its limit and settled; else None."""
+    rates = _rates(assessment) if _is_limited(assessment) and _is_warm(assessment, _SETTLED) else []
+    return rates[0] if rates else None
+
+
+def _rates(assessment: Assessment) -> list[float]:
+    """Records/s while tasks run, over the window and in the last batch alone; empty: unknown.
+
+    Where the part of the tasks is not known, the whole batch counts.
+    """
+    processed, records = assessment.processed_rate, assessment.last_batch_done
+    batch_s = assessment.batch_s if assessment.last_batch_s is None else assessment.last_batch_s
+    part_s = batch_s if assessment.queries > 1 or not assessment.work_s else assessment.work_s
+    if assessment.missing or assessment.invalid or processed is None or not batch_s or not part_s:
+        return []
+    over_window = processed * max(assessment.trigger_s or 0.0, batch_s) / part_s
+    return [over_window] if records is None else [over_window, records / part_s]
 
 
 def _is_limited(assessment: Assessment) -> bool:
@@ -101,46 +168,81 @@ def start_trial(before: int, after: int, at: float, rate: float | None, share: f
 
     >>> start_trial(2, 3, 0.0, 800.0, 0.3)
     Trial(before=2, after=3, at=0.0, rate=800.0, best=0.0, samples=0, batches=0)
-    >>> start_trial(6, 7, 0.0, 800.0, 0.3) is None
-    True
     """
-    if share is None or not rate or not 0 < before < after:
-        return None
-    missing_share = (1 - share) * (after / before - 1)
-    return Trial(before, after, at, rate) if missing_share >= _NOISE else None
+    return Trial(before, after, at, rate or 0.0) if share is not None and 0 < before < after else None
 
 
 def judge_trial(trial: Trial, assessment: Assessment, share: float, patience_s: float) -> Trial | Useless | None:
     """What this sample says of a trial: it goes on, the increase is useless, or (None) the trial is over.
 
     Only samples at ``trial.after`` executors count. ``share``: of the promise that has to be kept, in (0, 1]. A trial
-    that takes longer than ``patience_s`` says nothing.
+    that takes longer than ``patience_s``, and than eight batches, says nothing. While the sink or the driver delays the
+    batches, more records than before are no merit of the executors.
     """
-    if assessment.at - trial.at > patience_s or assessment.backlog_excess == 0:
+    promised = trial.after / trial.before - 1
+    missing, batch_s = (1 - share) * promised, assessment.last_batch_s or 0.0
+    late = assessment.at - trial.at > max(patience_s, _PATIENCE * batch_s) and missing >= _NOISE
+    settled = assessment.executors == trial.after and _is_warm(assessment, _SETTLED)
+    if late or (settled and _is_healthy(assessment)):
         return None
-    rate, falls_behind = assessment.processed_rate, _is_limited(assessment) and assessment.draining is False
-    if rate is None or not falls_behind or assessment.executors != trial.after:
+    rates, elsewhere = _rates(assessment), assessment.sink is not None or assessment.driver is not None
+    counts = elsewhere or (_is_limited(assessment) and assessment.draining is False)
+    if not rates or not counts or assessment.executors != trial.after:
         return trial
-    if assessment.batches <= max(_WARM, trial.batches):
+    if assessment.batches <= trial.batches or not _is_warm(assessment, _SETTLED if missing >= _CLEAR else _WARM):
         return trial
-    trial = trial._replace(best=max(trial.best, rate), samples=trial.samples + 1, batches=assessment.batches)
-    promised = trial.rate * (trial.after / trial.before - 1)
-    if trial.best >= trial.rate + share * promised:
+    best = max(trial.best, rates[0], rates[-1] if missing >= _CLEAR else 0.0)
+    trial = trial._replace(best=best, samples=trial.samples + 1, batches=assessment.batches)
+    if not trial.rate and not elsewhere:
+        return trial
+    brought = trial.best / trial.rate - 1 if trial.rate else 0.0
+    if brought >= max(share * promised, _NOISE) and not elsewhere:
         return None
-    if trial.samples < _SAMPLES:
+    enough = trial.samples >= (_FEW_SAMPLES if elsewhere or missing >= _CLEAR else _SAMPLES)
+    unclear = brought >= share * promised or missing < _NOISE
+    back, cause = find_way_back(assessment, trial), find_cause(assessment, trial)
+    if not enough or (unclear and not elsewhere) or back >= trial.after or cause is None:
         return trial
-    cause = find_cause(assessment, trial)
-    if cause is None:
-        return None
     return Useless(
         before=trial.before,
         after=trial.after,
         at=assessment.at,
         rate=trial.best,
-        promised=trial.rate + promised,
+        promised=trial.rate * (1 + promised),
         before_rate=trial.rate,
         cause=cause,
+        back=back,
     )
+
+
+def find_way_back(assessment: Assessment, trial: Trial) -> int:
+    """The number up to which executors helped: so many as carry what was reached, were each as good as before.
+
+    Where the sink or the driver delays the batches, so many that tasks take no longer than half of what they take now.
+
+    >>> find_way_back(Assessment(0.0), Trial(1, 20, 0.0, 1900.0, best=3800.0))
+    2
+    >>> batch = Assessment(0.0, sink="slow", last_batch_s=30.0, work_s=3.0)
+    >>> find_way_back(batch, Trial(1, 20, 0.0, 1900.0, best=3800.0))
+    4
+    """
+    if assessment.sink is not None or assessment.driver is not None:
+        work_s, batch_s = assessment.work_s, assessment.last_batch_s
+        share = work_s / batch_s if work_s is not None and batch_s else 0.0
+        return max(trial.before, ceil(trial.after * share / MOST))
+    ratio = trial.best / trial.rate
+    return trial.before if ratio < 1 + _NOISE else max(trial.before, ceil(trial.before * ratio / _SAME))
+
+
+def _is_healthy(assessment: Assessment) -> bool:
+    """Whether nothing is left over, nor late; with batches longer than τ the backlog comes and goes."""
+    late = (assessment.occupancy or 0.0) >= 1 or assessment.sink is not None or assessment.driver is not None
+    return assessment.backlog_excess == 0 and not late
+
+
+def _is_warm(assessment: Assessment, batches: int = _WARM) -> bool:
+    """Whether so many batches have finished at this number, or fewer long ones."""
+    return assessment.batches >= batches or assessment.batches * (assessment.last_batch_s or 0.0) >= _WARM_S
 
 
 def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
@@ -156,12 +258,14 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
         return Cause.CAPPED
     if assessment.sink is not None:
         return Cause.SINK
+    if assessment.driver is not None:
+        return Cause.DRIVER
     if assessment.useful_executors is not None and assessment.useful_executors <= trial.before:
         return Cause.PARALLELISM
     tasks, skew = tasks_of_batch(assessment), assessment.skew
     if tasks and tasks == assessment.partitions and skew and skew > 1 and tasks / skew <= trial.before * slots:
         return Cause.PARTITION
-    if tasks and waves(tasks, trial.before * slots) == waves(tasks, trial.after * slots):
+    if _waves_explain(assessment, trial, slots):
         return None
     if assessment.pressure is not None and assessment.pressure <= HIGH:
         return Cause.DRIVER
@@ -170,39 +274,70 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     return Cause.BROKER if assessment.busy_ratio >= _IN_USE else Cause.DRIVER
 
 
-def update_useless(useless: Useless, assessment: Assessment, current: int, memory_s: float) -> Useless | None:
+def try_again(executors: int, share: float) -> int:
+    """The number that is tried when the time is over: the least that promises more than noise.
+
+    >>> try_again(1, 0.3), try_again(4, 0.3), try_again(20, 0.3)
+    (2, 5, 25)
+    """
+    return ceil(executors * (1 + _NOISE / max(1 - share, _NOISE)))
+
+
+def _waves_explain(assessment: Assessment, trial: Trial, slots: int) -> bool:
+    """Whether every stage that counts takes as many waves on the slots after as on those before."""
+    tasks = [stage.tasks for stage in assessment.stages if stage.share >= COUNTS] or [assessment.partitions or 0]
+    return any(tasks) and all(waves(each, trial.before * slots) == waves(each, trial.after * slots) for each in tasks)
+
+
+def update_useless(useless: Useless, assessment: Assessment, current: int, settings: GuardSettings) -> Useless | None:
     """What is remembered of a useless increase at this sample.
 
-    It is forgotten after ``memory_s``; when its cause is gone (a sink that was sick is healthy again, batches are no
-    longer full); and when the rate of a job at its limit differs by more than a fifth from what it was, in either
-    direction: less, and the executors were of use after all; more, and the limit has risen.
+    It is forgotten when its cause is gone (a sink that was sick is healthy again with as many executors, batches are no
+    longer full); and when four batches in a row of the job at its limit say that the limit has changed, or that the
+    executors were of use after all. Else it is known for a day after its time is over, so that the next time is longer.
     """
-    if assessment.at - useless.at >= memory_s or _is_gone(useless.cause, assessment):
+    wait_s = useless.wait_s(assessment.at, settings)
+    if _is_gone(useless, assessment) or wait_s <= -settings.ineffective_max_s:
         return None
-    if assessment.executors == current and _differs(useless, assessment):
-        return None
-    if useless.undone or (current == useless.after and assessment.backlog_excess != 0):
+    rate = limited_rate(assessment)
+    if assessment.executors == current and _is_warm(assessment) and assessment.batches != useless.batches:
+        doubts = useless.doubts + 1 if rate is not None and _differs(useless, rate, current, settings) else 0
+        useless = useless._replace(doubts=doubts, batches=assessment.batches)
+        if doubts >= _SAMPLES:
+            return None
+        if rate is not None and useless.undone and not (useless.measured or doubts) and current == useless.helped:
+            useless = useless._replace(before_rate=rate, measured=True)
+    if useless.undone or (current > useless.helped and wait_s > 0 and not _is_healthy(assessment)):
         return useless
-    return useless._replace(undone=True)
+    return useless.taken_back(assessment.at)
 
 
-def _differs(useless: Useless, assessment: Assessment) -> bool:
-    rate, known = limited_rate(assessment), (useless.before_rate, useless.rate)
-    if rate is None or assessment.batches <= _WARM:
-        return False
-    return rate > (1 + _OTHER) * max(known) or rate < (1 - _OTHER) * min(known)
+def _differs(useless: Useless, rate: float, executors: int, settings: GuardSettings) -> bool:
+    """Whether this rate of the job at its limit is another one than was found.
+
+    On more executors, where they bring what was promised; on fewer, where it is a fifth less than both rates, or a
+    fifth more than both and that of the way back was known.
+    """
+    if executors > useless.helped:
+        promised = (settings.ineffective_share or 0.0) * (executors / useless.helped - 1)
+        before_rate = useless.before_rate if useless.measured else useless.rate
+        return useless.undone and rate >= before_rate * (1 + max(promised, _NOISE))
+    known = (useless.before_rate, useless.rate)
+    return rate < (1 - _OTHER) * min(known) or (useless.measured and rate > (1 + _OTHER) * max(known))
 
 
-def _is_gone(cause: Cause, assessment: Assessment) -> bool:
-    if cause is Cause.SINK:
-        return assessment.sink is None and not assessment.missing
-    return cause is Cause.CAPPED and assessment.capped is False
+def _is_gone(useless: Useless, assessment: Assessment) -> bool:
+    if useless.cause is Cause.SINK:
+        as_many = (assessment.executors or 0) >= useless.after and _is_warm(assessment, _SETTLED)
+        return as_many and assessment.sink is None and not assessment.missing
+    return useless.cause is Cause.CAPPED and assessment.capped is False
 
 
 # What a change of the number of executors costs: measured, and its part in the size and in the choice to wait.
 
 
 _MEMORY = 8
+_THIRD = 3
 
 
 class Cost(NamedTuple):
@@ -276,7 +411,7 @@ def update_cold(cold: Cold, cost: Cost | None, assessment: Assessment) -> tuple[
         if assessment.batches == 0:
             return cold, cost
         return (cold._replace(first_s=assessment.last_batch_s) if assessment.batches == 1 else None), cost
-    if assessment.batches < _WARM:
+    if assessment.batches < _THIRD:
         return cold, cost
     longer_s = max(0.0, cold.first_s - assessment.last_batch_s)
     mean = longer_s if cost.cold_s is None else _mean(cost.cold_s, longer_s, cost.changes)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rheostat.config.models import GuardSettings
-from rheostat.decide.effectiveness import Cost, describe_cost, lag_after, required_rate
+from rheostat.decide.effectiveness import Cost, describe_cost, lag_after, required_rate, try_again
 from rheostat.decide.failures import describe as describe_refused
 from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, waves
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
@@ -283,6 +283,17 @@ def sick_sink(target: int, context: Context) -> Change | None:
     return stay(context, ReasonCode.SICK_SINK, text, wanted=float(target))
 
 
+def driver_bound(target: int, context: Context) -> Change | None:
+    """No increase while the driver delays the batches, but advice."""
+    why = context.assessment.driver
+    if why is None or not context.settings.sick_sink:
+        return None
+    text = (
+        f"the driver delays the batches: {why}; no executor helps against that, look at what it does beside its tasks"
+    )
+    return stay(context, ReasonCode.DRIVER_BOUND, text, wanted=float(target))
+
+
 def objective_too_short(target: int, context: Context) -> Change | None:
     """No increase, but advice, while the sources themselves wait for longer than the lag may be."""
     assessment, limit_s = context.assessment, context.objective_s
@@ -298,17 +309,21 @@ def objective_too_short(target: int, context: Context) -> Change | None:
     return stay(context, ReasonCode.OBJECTIVE_TOO_SHORT, text, wait_s=wait_s)
 
 
-def ineffective(_target: int, context: Context) -> Change | None:
-    """No increase while one that brought nothing is remembered."""
-    useless = context.state.useless
-    if useless is None:
+def ineffective(target: int, context: Context) -> Change | None:
+    """No increase after one that brought nothing; when its time is over, a small one is tried first."""
+    useless, trial, share = context.state.useless, context.state.trial, context.settings.ineffective_share
+    if useless is None or share is None:
         return None
-    left = context.settings.ineffective_s - (context.assessment.at - useless.at)
-    text = (
-        f"{useless.before} → {useless.after} brought {per_second(useless.rate)} of {per_second(useless.promised)}, "
-        f"the limit is elsewhere ({useless.cause}); the next try is in {seconds(left)}"
-    )
-    return stay(context, ReasonCode.INEFFECTIVE, text, promised=useless.promised, rate=useless.rate)
+    brought = f"{useless.before} → {useless.after} brought {per_second(useless.rate)} of {per_second(useless.promised)}"
+    figures = {"promised": useless.promised, "rate": useless.rate}
+    left = useless.wait_s(context.assessment.at, context.settings)
+    if left > 0:
+        text = f"{brought}, the limit is elsewhere ({useless.cause}); the next try is in {seconds(left)}"
+        return stay(context, ReasonCode.INEFFECTIVE, text, **figures)
+    if context.state.pending is not None or (trial is not None and context.current > useless.helped):
+        return stay(context, ReasonCode.INEFFECTIVE, f"{brought}; whether more help now is being tried", **figures)
+    most = min(target, max(context.current + 1, try_again(context.current, share)))
+    return _limit(context, target, most, ReasonCode.INEFFECTIVE, f"{brought}; a small increase is tried", **figures)
 
 
 def failed_before(target: int, context: Context) -> Change | None:
@@ -671,16 +686,16 @@ def take_back(context: Context) -> Proposal | None:
 def undo(context: Context) -> Proposal | None:
     """Take an increase back that brought nothing, once, unless the policy wants fewer still."""
     useless, current = context.state.useless, context.current
-    if useless is None or useless.undone or current != useless.after or context.gate is not None:
+    if useless is None or useless.undone or current <= useless.helped or context.gate is not None:
         return None
-    if context.recommended < useless.before:
+    if context.recommended < useless.helped:
         return None
     text = (
         f"{useless.before} → {useless.after} promised {per_second(useless.promised)} and brought "
-        f"{per_second(useless.rate)} ({useless.cause}): {move(current, useless.before)}"
+        f"{per_second(useless.rate)} ({useless.cause}): {move(current, useless.helped)}"
     )
     figures = {"promised": useless.promised, "rate": useless.rate}
-    return Proposal(useless.before, Reason(ReasonCode.INEFFECTIVE, text, figures))
+    return Proposal(useless.helped, Reason(ReasonCode.INEFFECTIVE, text, figures))
 
 
 def withdraw(context: Context) -> Proposal | None:

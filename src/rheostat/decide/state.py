@@ -32,7 +32,8 @@ class Pending:
     """A decision whose outcome is not known yet.
 
     Attributes:
-        rate: records/s that the number before processed, where it was at its limit; else None.
+        rate: records/s that the last settled number processed; None: unknown.
+        settled: that number; None: the effect is not judged.
     """
 
     decision_id: int
@@ -40,6 +41,7 @@ class Pending:
     before: int
     target: int
     rate: float | None = None
+    settled: int | None = None
 
 
 class PastRecommendation(NamedTuple):
@@ -214,11 +216,14 @@ def _judge_increases(assessment: Assessment, guard: GuardState, settings: GuardS
         return replace(guard, trial=None, useless=None)
     if useless is not None and guard.pending is None and assessment.executors is not None:
         current = max(assessment.requested or 0, assessment.executors)
-        useless = update_useless(useless, assessment, current, settings.ineffective_s)
+        useless = update_useless(useless, assessment, current, settings)
     if trial is not None:
         verdict = judge_trial(trial, assessment, share, settings.ineffective_s)
-        trial = None if isinstance(verdict, Useless) else verdict
-        useless = verdict if isinstance(verdict, Useless) else useless
+        if isinstance(verdict, Useless):
+            first_s, known_s = settings.ineffective_s, None if useless is None else useless.backoff_s
+            backoff_s = first_s if known_s is None else min(2 * known_s, max(first_s, settings.ineffective_max_s))
+            return replace(guard, trial=None, useless=verdict._replace(backoff_s=backoff_s))
+        trial = verdict
     return replace(guard, trial=trial, useless=useless)
 
 
@@ -345,15 +350,20 @@ def _remember_change(
     if after == before:
         return guard
     guard = _watch_change(at, before, after, guard)
-    if guard.useless is not None and after <= guard.useless.before:
-        guard = replace(guard, useless=guard.useless._replace(undone=True))
+    if guard.useless is not None and not guard.useless.undone and after <= guard.useless.helped:
+        guard = replace(guard, useless=guard.useless.taken_back(at))
     if settings.rescale_catch_up_lags is not None:
         cost = update_cost(guard.cost_up if up else guard.cost_down, outcome)
         guard = _with_cost(guard, cost, None if cost is None else Cold(up), up=up)
     if not up or (guard.replacing is not None and guard.replacing.before == before):
         return guard
-    if trial is not None and trial.after == before:
-        return replace(guard, trial=start_trial(trial.before, after, at, trial.rate, settings.ineffective_share))
-    if pending is not None and pending.before == before:
-        return replace(guard, trial=start_trial(before, after, at, pending.rate, settings.ineffective_share))
-    return guard
+    if guard.useless is not None and not guard.useless.undone:
+        return guard
+    rate, settled = (None, None) if pending is None else (pending.rate, pending.settled)
+    if rate is not None and settled is None and pending is not None:
+        settled = pending.before
+    if trial is not None and trial.before < after and settled in {None, trial.before}:
+        return replace(guard, trial=trial._replace(after=after, at=at, batches=0))
+    if settled is None:
+        return guard
+    return replace(guard, trial=start_trial(settled, after, at, rate, settings.ineffective_share))

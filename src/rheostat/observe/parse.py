@@ -113,6 +113,7 @@ def _batch(event: Mapping[str, Any], started: float) -> Batch:
         offsets=_count_offsets(event["sources"]),
         state_rows=sum(state["numRowsTotal"] for state in states),
         dropped_late=sum(state.get("numRowsDroppedByWatermark", 0) for state in states),
+        listing_s=took["latestOffset"] / 1000 if "latestOffset" in took else None,
     )
 
 

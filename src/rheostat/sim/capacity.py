@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rheostat.sim.jobfile import JobFile, RecordModel
-from rheostat.sim.micro_batch import batch_work
+from rheostat.sim.micro_batch import batch_work, crowd
 from rheostat.sim.tasks import makespan
 
 _RELATIVE = 1e-12
@@ -32,7 +32,7 @@ def batch_s(job: JobFile, records: float, executors: int) -> float:
     slots = executors * job.executor.slots
     work = math.fsum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
     if job.sink.records_per_s is not None:
-        work = max(work, records / job.sink.records_per_s)
+        work = max(work, records * crowd(job, executors) / job.sink.records_per_s)
     return job.driver.planning_s + work + job.driver.commit_s + job.state.commit_s
 
 

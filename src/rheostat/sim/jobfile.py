@@ -155,6 +155,9 @@ class Sink(FrozenModel):
 
     records_per_s: Annotated[float | None, quantity("records/s", gt=0, le=1e12)] = None
     """The largest rate of the sink; null: no limit. Default: inject a limit to test one."""
+    crowding: Annotated[float, quantity(ge=0, le=100)] = 0.0
+    """Slow-down of the sink by further executors that write: n of them get its largest rate ÷ (1 + crowding × (n − 1)).
+    Default: most sinks take as much from many connections."""
 
 
 class Metrics(FrozenModel):

@@ -206,7 +206,7 @@ class MicroBatches(Engine):
         batch.members = sorted([*self._fleet.used, *lost], key=lambda each: each.number)
         batch.settled = self._fleet.settled
         batch.placed = place(batch.work, begin, batch.members, self._fleet)
-        batch.tasks_end = max(batch.placed[-1].end, _sink_end(job, begin, batch.records))
+        batch.tasks_end = max(batch.placed[-1].end, _sink_end(job, begin, batch.records, len(batch.members)))
         batch.end = self.next_at = batch.tasks_end + job.driver.commit_s + job.state.commit_s
 
     def _end(self, batch: _Batch, at: float) -> None:
@@ -333,8 +333,9 @@ def failed_attempts(job: JobFile, executors: int, at: float) -> float:
     return max((share / (1 - share) for share in shares), default=0.0)
 
 
-def _sink_end(job: JobFile, begin: float, records: float) -> float:
+def _sink_end(job: JobFile, begin: float, records: float, executors: int) -> float:
     """When the sink has taken the records, written from ``begin`` on; ``begin`` without a limit."""
+    records *= crowd(job, executors)
     for until in (*(edge for edge in job.edges(SinkLimit) if edge > begin), inf):
         limit = sink_rate(job, begin)
         if limit == inf:
@@ -344,6 +345,11 @@ def _sink_end(job: JobFile, begin: float, records: float) -> float:
         records -= (until - begin) * limit
         begin = until
     return begin
+
+
+def crowd(job: JobFile, executors: int) -> float:
+    """How many times as long the sink takes for what so many executors write."""
+    return 1 + job.sink.crowding * max(0, executors - 1)
 
 
 def sink_rate(job: JobFile, at: float) -> float:
