@@ -205,3 +205,16 @@ def test_without_room_a_slow_executor_stays():
     sim, journal = run(job, constant(200, 200), "static", executors=4, events=slow, guard=guard)
     assert min(value for _, value in sim.history.ready) == 4
     assert cycles(journal)[-1].assessment.slow == ("executor 1 on host-1",)
+
+
+def test_no_healthy_executor_is_replaced_where_there_are_fewer_partitions_than_slots():
+    """Two tasks of a second on six executors, then many short ones: four executors have only short ones."""
+    stages = [
+        {"name": "read", "cost_ms": 10.0, "task_ms": 500.0},
+        {"name": "aggregate", "tasks": 48, "cost_ms": 0.2, "task_ms": 20.0},
+    ]
+    job = plain(partitions=2, stages=stages, executors=[1, 8], decide_every_s=2.0)
+    guard = GUARD | {"replace_slow": True}
+    sim, journal = run(job, constant(80, 400), "static", executors=6, policy_options={"executors": 6}, guard=guard)
+    assert {each.assessment.slow for each in cycles(journal)} == {()}
+    assert [value for _, value in sim.history.target] == [6]
