@@ -18,7 +18,7 @@ from rheostat.config.models import Settings, pairs_of
 from rheostat.decide.settings_check import check_settings, no_effect
 from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, attempt
 from rheostat.execute.actuator import ActuatorContext, DryRun, build_actuator, load_actuator
-from rheostat.journal.store import Journal
+from rheostat.journal.store import Journal, StateStore
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
 from rheostat.loop.loop import Loop, Status, supervise
@@ -201,11 +201,12 @@ class Assembly:
     journal: Journal
     clock: StoppableClock
     served: MetricsServer | None = None
+    store: StateStore | None = None
 
     def run(self) -> None:
         """Run the loop until it is stopped, then close everything. A thread of it that dies is replaced."""
         with contextlib.ExitStack() as closing:
-            for part in (self.journal, self.actuator, self.source, self.served):
+            for part in (self.store, self.journal, self.actuator, self.source, self.served):
                 if part is not None:
                     closing.callback(part.close)
             supervise(self.loop.run, self.clock)
@@ -249,15 +250,18 @@ def assemble(
         journal = attempt(open_journal, None, faults, settings)
         if journal is not None:
             undoing.callback(journal.close)
+        store = open_store(settings)
+        if store is not None and journal is not None:
+            attempt(store.lock, None, faults)
+            undoing.callback(store.close)
         if journal is None or faults:
             raise InputError(faults)
         undoing.pop_all()
     source = source if watch is None else SourceWithNodes(source, watch)
     journal = journal if served is None else CountingJournal(journal, metrics)
-    store = open_store(settings)
     loop = Loop(source, decision_settings, actuator, journal, clock, settings, store=store, job=facts.app_name)
     loops.append(loop)
-    return Assembly(loop, source, actuator, journal, clock, served)
+    return Assembly(loop, source, actuator, journal, clock, served, store)
 
 
 def _nodes_watch(settings: Settings, clock: Clock) -> NodesWatch | None:

@@ -85,3 +85,15 @@ def test_without_a_port_nobody_listens():
     assert assembly.served is None
     assembly.loop.stop()
     assembly.run()
+
+
+def test_a_second_controller_on_one_state_is_refused_until_the_first_has_ended(tmp_path):
+    first = assembled(state=str(tmp_path))
+    with pytest.raises(InputError, match="writes this state; end it") as caught:
+        assembled(state=str(tmp_path), journal=str(tmp_path / "journal"))
+    assert [fault.field for fault in caught.value.faults] == ["state"]
+    first.loop.stop()
+    first.run()
+    again = assembled(state=str(tmp_path), journal=str(tmp_path / "journal"))
+    again.loop.stop()
+    again.run()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rheostat.errors import JournalError
+from rheostat.errors import InputError, JournalError
 from rheostat.journal.store import StateStore
 
 
@@ -50,3 +50,14 @@ def test_a_state_that_is_not_utf_8_is_not_taken_over(tmp_path):
     path.write_bytes("é".encode("latin-1"))
     message = f"{path} cannot be read (it is no text in UTF-8 (byte 0xe9 at 0): save it as UTF-8)"
     assert StateStore(path, "reactive").load() == (None, message)
+
+
+def test_a_state_has_one_writer(tmp_path):
+    first, second = (StateStore(tmp_path / "state.json", "reactive") for _ in range(2))
+    first.lock()
+    with pytest.raises(InputError, match="writes this state; end it, or give this application a folder of its own"):
+        second.lock()
+    first.close()
+    first.close()
+    second.lock()
+    second.close()

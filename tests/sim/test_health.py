@@ -292,3 +292,16 @@ def test_executors_that_are_excluded_again_and_again_are_replaced_ever_more_rare
     replaced = [each.at for each in cycles(journal) if each.decision.acts and each.at > 0]
     assert replaced == [90, 210, 450, 930, 1890]
     assert sim.history.records_in == sim.history.records_out
+
+
+def test_no_healthy_executor_is_replaced_where_there_are_fewer_partitions_than_slots():
+    """Two tasks of a second on six executors, then many short ones: four executors have only short ones."""
+    stages = [
+        {"name": "read", "cost_ms": 10.0, "task_ms": 500.0},
+        {"name": "aggregate", "tasks": 48, "cost_ms": 0.2, "task_ms": 20.0},
+    ]
+    job = plain(partitions=2, stages=stages, executors=[1, 8], decide_every_s=2.0)
+    guard = GUARD | {"replace_slow": True}
+    sim, journal = run(job, constant(80, 400), "static", executors=6, policy_options={"executors": 6}, guard=guard)
+    assert {each.assessment.slow for each in cycles(journal)} == {()}
+    assert [value for _, value in sim.history.target] == [6]

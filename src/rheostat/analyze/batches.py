@@ -181,7 +181,7 @@ def _occupied_s(
     last: Batch | None,
     marks: tuple[BatchMark, ...] | None,
 ) -> float | None:
-    """The batch time that counts as occupancy. ``marks``: given where slots may idle: there one long batch says nothing."""
+    """The batch time that counts as occupancy. ``marks``: where slots may idle: one long batch says nothing there."""
     if marks is not None and (batch_s or 0) >= (period_s or inf):
         batch_s = _repeated(batch_s, last_s, marks, None if last is None else last.batch_id)
     return _part_to_shorten(batch_s, last)

@@ -440,6 +440,8 @@ def watch_executors(
         skew=past.skew if skew is None else skew,
         nodes=tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S]),
     )
+    if 0 < sum(len(each.topics) for each in offsets) < sum(cores or 1 for cores in cluster.roster.cores):
+        return machines._replace(suspects=(), slow=(), factor=None)  # those without a partition have other tasks
     times = task_times(past.counters, counters, at - past.at)
     cold = _cold_executors(past.counters, cluster.executors, past.at)
     warm = {name: task_s for name, task_s in times.items() if name not in cold}

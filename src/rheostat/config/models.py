@@ -358,8 +358,8 @@ class Settings(FrozenModel):
     journal: Annotated[Path | None, Field(strict=False)] = None
     """Folder of the journal; null: no journal is written. Default: files are written only on request."""
     state: Annotated[Path | None, Field(strict=False)] = None
-    """Folder of the state that survives a restart of the driver; null: next to the journal, if there is one. Default:
-    one folder to keep for one job."""
+    """Folder of the state that survives a restart of the driver, written by one controller at a time; null: next to the
+    journal, if there is one. Default: one folder to keep for one job."""
     actuator: Annotated[str, Field(min_length=1)] = "executors"
     """Name of a registered actuator. executors: change the executors of the application; workers: also change the
     Workers of the cluster, through node servers, with some in hot standby. Default: most clusters have fixed ones."""

@@ -1,7 +1,7 @@
 """Changes that are answered by failures: taken back, and not made again for a back-off that grows.
 
-A decrease is answered by executors that die, or tasks that fail, soon after it: fewer of them share the state, the
-connections, the memory. An increase is answered by tasks that fail: what they write to does not take so many. Tasks
+A decrease is answered by executors that die at two readings, or tasks that fail, soon after it: fewer share state and
+memory. An increase is answered by tasks that fail: what they write to does not take so many. Tasks
 that failed before the change do not speak against it. What fails again at the number that a change was taken back to
 leads to the number before the first of the changes that followed each other. After the back-off half of the change is
 tried, so that the number at which failures begin is found.
@@ -32,6 +32,7 @@ class Watch(NamedTuple):
             same side of it as of ``before``.
         window_s: how long an answer is waited for.
         failing: whether tasks failed already before.
+        deaths: readings at which executors had died since; one is chance.
     """
 
     before: int
@@ -40,6 +41,7 @@ class Watch(NamedTuple):
     at: float
     window_s: float = ANSWER_S
     failing: bool = False
+    deaths: int = 0
 
     @property
     def up(self) -> bool:
@@ -96,14 +98,13 @@ def watch_again(refused: Refused, at: float) -> Watch | None:
     """The watch of a number that a change was taken back to; None where that was the first one."""
     if refused.before == refused.first:
         return None
-    return Watch(before=refused.first, after=refused.before, first=refused.first, at=at)
+    return Watch(before=refused.first, after=refused.before, first=refused.first, at=at, deaths=1)
 
 
 def find_answer(watch: Watch, assessment: Assessment, failure_window_s: float) -> str | None:
     """The failures that answer a change, in words; None: none so far. Failed tasks must all be of after the change."""
-    if watch.up is False and assessment.lost_executors and assessment.at > watch.at:
-        died = several(assessment.lost_executors, "executor")
-        return f"{died} died"
+    if not watch.up and assessment.lost_executors and watch.deaths > 1:
+        return "executors died again and again"
     if watch.failing or not failure_window_s or assessment.at - watch.at < failure_window_s:
         return None
     if not tasks_fail(assessment):
@@ -131,7 +132,7 @@ def stand(refused: Refused | None, watch: Watch) -> Refused | None:
 def describe(refused: Refused) -> str:
     """The change and its answer.
 
-    >>> describe(Refused(6, 5, 6, 0.0, 600.0, "2 executors died"))
-    '6 → 5 was answered by failures (2 executors died)'
+    >>> describe(Refused(6, 5, 6, 0.0, 600.0, "executors died again and again"))
+    '6 → 5 was answered by failures (executors died again and again)'
     """
     return f"{refused.before} → {refused.after} was answered by failures ({refused.why})"

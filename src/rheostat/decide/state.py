@@ -236,6 +236,9 @@ def _watch_failures(assessment: Assessment, guard: GuardState, settings: GuardSe
         guard = replace(guard, failing_since=failing_since, lost_at=lost_at)
     if watch is None:
         return guard
+    if assessment.lost_executors and at > watch.at:
+        watch = watch._replace(deaths=watch.deaths + 1)
+        guard = replace(guard, watch=watch)
     why, past = find_answer(watch, assessment, settings.failure_window_s), _refused(guard, up=watch.up)
     if at - watch.at > watch.window_s + settings.failure_window_s:
         return replace(_with_refused(guard, stand(past, watch), up=watch.up), watch=None)
@@ -256,6 +259,8 @@ def _watch_change(at: float, before: int, after: int, guard: GuardState) -> Guar
     """The state with the watch of a change, or, where it takes one back, of the number that this leads to."""
     failing, lost_at = guard.failing_since is not None, guard.lost_at
     watch: Watch | None = start_watch(before, after, at, guard.watch, failing=failing, lost_at=lost_at)
+    if guard.refused_down is not None and watch is not None:
+        watch = watch._replace(deaths=max(1, watch.deaths))
     for up in (False, True):
         refused = _refused(guard, up=up)
         if refused is not None and not refused.undone and after != refused.after:
@@ -349,7 +354,8 @@ def _remember_change(
     guard = replace(guard, changed_to=after)
     if after == before:
         return guard
-    guard = _watch_change(at, before, after, guard)
+    wanted_from = before if pending is None else pending.before  # where executors have died, there are fewer
+    guard = guard if after == wanted_from else _watch_change(at, wanted_from, after, guard)
     if guard.useless is not None and not guard.useless.undone and after <= guard.useless.helped:
         guard = replace(guard, useless=guard.useless.taken_back(at))
     if settings.rescale_catch_up_lags is not None:

@@ -103,7 +103,7 @@ class JournalWriter:
         self._handle: int | None = None
         self._end = 0
         _check_writable(self.folder)
-        self._lock: TextIO | None = _lock(self.folder)
+        self._lock: TextIO | None = _lock(self.folder, "journal", ".lock")
         self.last_id = last_decision_id(self.folder)
 
     def start(self, header: Header, note: str | None = None) -> None:
@@ -178,7 +178,7 @@ def _write_all(handle: int, data: bytes) -> None:
         raise OSError(message)
 
 
-def _check_writable(folder: Path) -> None:
+def _check_writable(folder: Path, what: str = "journal") -> None:
     probe = folder / f".probe-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -190,18 +190,18 @@ def _check_writable(folder: Path) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             probe.unlink()
-        message = f"the journal cannot be written: {error.strerror}"
-        raise InputError([Fault("journal", str(folder), "a folder that can be written", message)]) from error
+        message = f"the {what} cannot be written: {error.strerror}"
+        raise InputError([Fault(what, str(folder), "a folder that can be written", message)]) from error
 
 
-def _lock(folder: Path) -> TextIO:
-    path = folder / ".lock"
+def _lock(folder: Path, what: str, name: str) -> TextIO:
+    path = folder / name
     try:
         lock = lock_file(path)
     except BlockingIOError as error:
         owner = path.read_text(encoding="utf-8", errors="replace")[:200].strip() or "another process"
-        message = f"{owner} writes this journal; end it, or give this application a folder of its own"
-        raise InputError([Fault("journal", str(folder), "a folder without another writer", message)]) from error
+        message = f"{owner} writes this {what}; end it, or give this application a folder of its own"
+        raise InputError([Fault(what, str(folder), "a folder without another writer", message)]) from error
     lock.truncate(0)
     lock.write(f"process {os.getpid()} on {socket.gethostname()}")
     lock.flush()
@@ -292,6 +292,22 @@ class StateStore:
     def __init__(self, path: str | Path, kind: str) -> None:
         self.path = Path(path)
         self.kind = kind
+        self._lock: TextIO | None = None
+
+    def lock(self) -> None:
+        """Let no other process write this state until :meth:`close`.
+
+        Raises:
+            InputError: another one does, or the folder cannot be written.
+        """
+        _check_writable(self.path.parent, "state")
+        self._lock = _lock(self.path.parent, "state", ".state.lock")
+
+    def close(self) -> None:
+        """May be called more than once."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def save(self, state: Mapping[str, Any]) -> None:
         """Replace the snapshot on disk. Raises JournalError if that fails; the old one is still there then."""
