@@ -810,8 +810,8 @@ _OBJECTIVE = re.compile(
 class Objective:
     """Lag stays under ``lag_s`` seconds for ``percent`` percent of the time.
 
-    >>> Objective.parse("lag < 2 min for 95%")
-    Objective(lag_s=120.0, percent=95.0)
+    >>> Objective.parse("lag < 2 min for 95%"), Objective.parse("lag < 1d").lag_s
+    (Objective(lag_s=120.0, percent=95.0), 86400.0)
     """
 
     lag_s: float

@@ -239,7 +239,7 @@ def test_jobs_of_the_matrix_with_a_load_of_their_own_play_it_once_at_its_own_rat
     [low], [spikes], [idle], [driver] = (
         played[label] for label in ("low rate", "spikes", "idle for hours", "driver-bound")
     )
-    assert {case.treatment.scaled for case in (low, spikes, idle, driver)} == {False}
+    assert {(case.treatment.scaled, case.treatment.ranked) for case in (low, spikes, idle, driver)} == {(False, True)}
     assert low.load.curve(1).cumulative(3600.0) == 3600.0
     most = capacity(load_job("base"), 20)
     assert idle.load.curve(1).rate(600.0) == pytest.approx(0.28 * most, rel=1e-5)

@@ -414,9 +414,8 @@ def _nodes(names: Iterable[str], hosts: Mapping[str, str]) -> Iterable[tuple[lis
     for name in names:
         on.setdefault(hosts.get(name, name), []).append(name)
     for host, members in on.items():
-        others = [name for other, found in on.items() if other != host for name in found]
-        if len(members) > 1 and others:
-            yield members, others
+        if len(members) > 1 and len(on) > 1:
+            yield members, [name for other, found in on.items() if other != host for name in found]
 
 
 def watch_executors(

@@ -151,11 +151,16 @@ class LoadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How every load is prepared, see :func:`~rheostat.load.prepare.prepare`; ``scaled``: to :data:`PEAK_SHARE`."""
+    """How every load is prepared, see :func:`~rheostat.load.prepare.prepare`; ``scaled``: to :data:`PEAK_SHARE`.
+
+    ``ranked``: whether the case counts in rankings even where the optimum needs few executors: the fault to find there
+    is a policy that takes more.
+    """
 
     noise_cv: float = 0.10
     longest_s: float | None = 7 * 86_400.0
     scaled: bool = True
+    ranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ class Entry:
 
         An optimum that costs nothing is no measure: events take away all executors that a short load needs.
         """
-        return self.optimum.mean_executors >= LEAST_MEAN_EXECUTORS and self.optimum.cost > 0
+        decides = self.case.treatment.ranked or self.optimum.mean_executors >= LEAST_MEAN_EXECUTORS
+        return decides and self.optimum.cost > 0
 
     @property
     def undercut(self) -> tuple[str, ...]:
@@ -391,7 +392,7 @@ def variants_of(text: str, overrides: Mapping[str, Any], treatment: Treatment) -
         Variant(base.name, base, treatment),
         *changed,
         Variant("noise 20 %", base, replace(treatment, noise_cv=0.2)),
-        *_variants_with_loads(text, overrides, base, replace(treatment, scaled=False)),
+        *_variants_with_loads(text, overrides, base, replace(treatment, scaled=False, ranked=True)),
     ]
 
 
