@@ -83,7 +83,17 @@ class SchedulePolicy(BuiltInPolicy[ScheduleOptions, ScheduleState]):
 
     name: ClassVar[str] = "schedule"
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {"task_failures", "warm_up", "hold", "batch_cap", "sick_sink", "tolerance", "alignment", "useful_executors"}
+        {
+            "task_failures",
+            "warm_up",
+            "hold",
+            "batch_cap",
+            "sick_sink",
+            "driver_bound",
+            "tolerance",
+            "alignment",
+            "useful_executors",
+        }
         | {"largest_step", "scale_down_hold", "cooldown_up", "cooldown_down"}
     )
     state_type: type[ScheduleState] = ScheduleState
