@@ -132,6 +132,7 @@ def _assess(
         nodes=observation.nodes,
         sink=None if cluster.at is None else read_sink(readings, figures, state.cluster.counters),
         skew=state.machines.skew,
+        behind=next((each.offsets.behind for each in figures if each.offsets.behind is not None), None),
         useful_executors=useful_executors,
         stages=stages,
         **_read_slow(state.machines, observation),

@@ -25,6 +25,7 @@ _RUNNING = ("at", "since", "batch_id")
 
 CAPPED_SHARE = 0.99
 """A batch of this share of the cap counts as capped: caps are divided among partitions and rounded."""
+_SIGMAS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +201,26 @@ def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, perio
     return arrival_rate * (max(trigger_s, batch_s) + batch_s)
 
 
+def count_spread(expected: float) -> float:
+    """How far a count may lie above its expected value by chance, in records: 1 + 3 standard deviations of Poisson.
+
+    Without it, one waiting record at a rate of one in 20 s would be many times a healthy backlog.
+
+    >>> count_spread(0.04), round(count_spread(10_000.0))
+    (1.6, 301)
+    """
+    return 1 + _SIGMAS * math.sqrt(expected)
+
+
 def _excess(
     offsets: OffsetFigures, trigger_s: float | None, batch_s: float | None, period_s: float | None
 ) -> float | None:
-    """max(0, backlog − healthy backlog)."""
+    """max(0, backlog − healthy backlog − what counts vary by)."""
     backlog, rate = offsets.backlog, offsets.arrival_rate
     if backlog is None or rate is None or trigger_s is None or batch_s is None or period_s is None:
         return None
-    return max(0.0, backlog - healthy_backlog(rate, trigger_s, batch_s, period_s))
+    healthy = healthy_backlog(rate, trigger_s, batch_s, period_s)
+    return max(0.0, backlog - healthy - count_spread(healthy))
 
 
 # Backpressure on micro-batches: whether a query is overloaded, and whether executors would help.

@@ -30,6 +30,7 @@ class OffsetFigures:
         committed_known: whether all committed offsets are known, so that ``progress`` is complete.
         progress: records committed since the observation before.
         by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
+        behind: the partition that has missed the objective, where nearly all others are well.
     """
 
     at: float | None = None
@@ -43,6 +44,7 @@ class OffsetFigures:
     committed_known: bool = False
     progress: int = 0
     by_topic: tuple[tuple[str, float], ...] = ()
+    behind: str | None = None
 
 
 def read_offsets(
@@ -76,13 +78,15 @@ def read_offsets(
     arrivals = [None if count is None else curve for count, curve in zip(latest, curves, strict=True)]
     arrival_rate = _rate(arrivals, window_s)
     last_committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
+    lags = _lags(curves, committed, ends, max(now, at))
     figures = OffsetFigures(
         at=at,
         waiting=_difference(arrived, total(reached)),
         in_flight=_difference(total(reached), total(committed)),
         backlog=_difference(arrived, total(committed)),
         arrival_rate=arrival_rate,
-        lag_s=_lag(curves, committed, ends, max(now, at)),
+        lag_s=None if lags is None else max(lags, default=0.0),
+        behind=_find_behind(keys, lags, settings.objective_lag_s),
         partitions=len(keys),
         exact=offsets.exact,
         committed_known=None not in committed,
@@ -196,20 +200,36 @@ def _mean_rate(times: Times, counts: Sequence[int], window_s: float) -> float | 
     return (counts[-1] - count_at(times, counts, start)) / (times[-1] - start)
 
 
-def _lag(curves: Sequence[Curve], committed: Column, ends: Column, now: float) -> float | None:
-    """The largest age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
+def _lags(curves: Sequence[Curve], committed: Column, ends: Column, now: float) -> list[float] | None:
+    """The age now − A⁻¹(committed) of each partition; 0 when nothing is uncommitted; None before two samples of each.
 
     Where the committed offset lies before the oldest sample, this is the age of that sample: a lower bound.
     """
-    known_rows = [
-        (curve, done, end)
-        for curve, done, end in zip(curves, committed, ends, strict=True)
-        if done is not None and end is not None and len(curve[0]) > 1
-    ]
-    if len(known_rows) < len(curves):
+    lags = []
+    for curve, done, end in zip(curves, committed, ends, strict=True):
+        if done is None or end is None or len(curve[0]) < 2:
+            return None
+        lags.append(max(0.0, now - arrival_time(curve, done)) if end > done else 0.0)
+    return lags
+
+
+_FEW = 10
+"""One partition of so many may be behind, or one in all, for the rest to be well."""
+
+
+def _find_behind(keys: Sequence[Key], lags: Sequence[float] | None, objective_s: float) -> str | None:
+    """The partition that is farthest behind, if its lag has missed the objective and nearly all others are well.
+
+    >>> _find_behind([("a", 0), ("a", 1), ("a", 2)], [4.0, 300.0, 5.0], 30.0)
+    'partition 1 of a'
+    >>> _find_behind([("a", 0), ("a", 1), ("a", 2)], [40.0, 300.0, 5.0], 30.0)
+    """
+    if lags is None or len(lags) < 2 or max(lags) < objective_s:
         return None
-    oldest = min([arrival_time(curve, done) for curve, done, end in known_rows if end > done], default=now)
-    return max(0.0, now - oldest)
+    if sum(lag >= objective_s / 2 for lag in lags) > max(1, len(lags) // _FEW):
+        return None
+    topic, number = keys[lags.index(max(lags))]
+    return f"partition {number} of {topic}"
 
 
 def add_look(times: Times, columns: Sequence[Samples], at: float, latest: Column) -> tuple[Times, list[Samples]]:

@@ -311,6 +311,13 @@ def alignment(target: int, context: Context) -> Change | None:
 def useful_executors(target: int, context: Context) -> Change | None:
     """No increase beyond one slot for each task of the largest stage; never a decrease."""
     assessment = context.assessment
+    if assessment.behind is not None and target > context.current:
+        lag = seconds(assessment.lag_s or 0.0)
+        text = (
+            f"{assessment.behind} is {lag} behind and the others are not: one task reads it, more executors do not help"
+        )
+        advice = "spread its keys, or set minPartitions so that several tasks read it"
+        return stay(context, ReasonCode.USELESS_EXECUTORS, f"{text}; {advice}")
     partitions, slots, most = assessment.partitions, assessment.slots_per_executor, assessment.useful_executors
     if most is None:
         if not partitions or not slots:
@@ -338,9 +345,15 @@ def least_by_partitions(target: int, context: Context) -> Change | None:
     return _limit(context, target, allowed, ReasonCode.PARTITIONS_PER_SLOT, text, least=float(least))
 
 
+LARGEST_SHARE = 4
+"""A decrease by a quarter is never too large a step: one at a time, the way down from 500 would take six hours."""
+
+
 def largest_step(target: int, context: Context) -> Change | None:
     current, up = context.current, target > context.current
     step = context.settings.largest_step_up if up else context.settings.largest_step_down
+    if step is not None and not up:
+        step = max(step, current // LARGEST_SHARE)
     if step is None or abs(target - current) <= step:
         return None
     allowed = current + (step if up else -step)
