@@ -437,7 +437,7 @@ class Assessment:
             of the number of executors.
         waiting, in_flight: records not yet planned; planned but not committed.
         backlog: latest − committed = waiting + in_flight.
-        backlog_excess: max(0, backlog − :func:`rheostat.analyze.batches.healthy_backlog`).
+        backlog_excess: records beyond :func:`rheostat.analyze.batches.healthy_backlog` and what counts vary by; ≥ 0.
         backlog_exact: False where a source's offsets are not a count.
         lag_s: age of the oldest uncommitted record, the largest over partitions.
         drain_s: time to clear the backlog at the present rates; None where it does not drain.
@@ -478,6 +478,7 @@ class Assessment:
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
         slow_factor: task time on the slowest executor ÷ task time on the others.
         skew: share of the largest partition ÷ an even share, the largest over the queries.
+        behind: the partition that has missed the objective, as text, where nearly all others are well; else None.
         excluded: ids of registered executors that get no task, or got none within the rate window, oldest first.
         excluded_on: their nodes, as ``slow_on``.
         tasks: slots that the largest stages of the last batches keep busy; None before a batch of each query was seen.
@@ -535,6 +536,7 @@ class Assessment:
     slow_nodes: tuple[str, ...] = ()
     slow_factor: float | None = None
     skew: float | None = None
+    behind: str | None = None
     useful_executors: int | None = None
     stages: tuple[StageLoad, ...] = ()
     tasks: int | None = None

@@ -79,7 +79,9 @@ def test_occupancy_is_the_worst_querys_own_even_if_the_longest_batch_is_anothers
 def test_excess_of_one_query_is_not_offset_by_room_in_another():
     first = Observation(0.0, (query("a", 0.0, 0, 0), query("b", 0.0, 0, 0)))
     second = Observation(10.0, (query("a", 10.0, 1000, 0), query("b", 10.0, 1000, 1000)))
-    assert run(first, second).backlog_excess == 700.0  # a: 1000 − 100 × (2 + 1)
+    assert run(first, second).backlog_excess == pytest.approx(
+        700 - 1 - 3 * 300**0.5
+    )  # a: 1000 − 100 × (2 + 1), and what counts vary by
 
 
 def test_a_failed_query_does_not_count():

@@ -190,6 +190,6 @@ def test_each_query_by_itself():
     assert (first.query_id, first.pressure, first.arrival_rate, first.backlog_excess) == ("a", 0.0, 100.0, 0.0)
     assert (second.query_id, second.pressure, second.arrival_rate, second.batch_s) == ("b", 1.0, 100.0, 8.0)
     assert (first.throughput, second.throughput) == (None, 0.0), "b commits nothing"
-    assert second.backlog_excess == 4000 - 100 * (8 + 8)
+    assert second.backlog_excess == 4000 - 100 * (8 + 8) - (1 + 3 * 40)
     text = assessment_to_json(seen, seen.at)
     assert assessment_from_json(json.loads(json.dumps(text)), seen.at).by_query == seen.by_query

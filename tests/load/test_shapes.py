@@ -7,7 +7,7 @@ from rheostat.load.curves import Pieces
 from rheostat.load.shapes import KINDS, SHAPES, parse_shape
 
 PLAIN = "constant, step, ramp, sine, gaussian, spike, pulses"
-NAMES = f"{PLAIN}, daily, weekly, trips, bursts, spikes, drift, shift, outage"
+NAMES = f"{PLAIN}, daily, weekly, trips, bursts, poisson, spikes, drift, shift, outage"
 
 PERIOD = "a number of seconds > 0, at least a 10000th of the part"
 
@@ -31,7 +31,7 @@ def test_a_bare_name_takes_rate_and_time_from_outside(name, begin, top):
 
 
 def test_every_shape_has_a_bare_form():
-    assert [parse_shape(name, rate=10, seconds=6).duration for name in SHAPES] == [6.0] * 15
+    assert [parse_shape(name, rate=10, seconds=6).duration for name in SHAPES] == [6.0] * 16
 
 
 def test_spaces_and_capitals_are_forgiven():

@@ -33,12 +33,20 @@ HEALTHY = Assessment(
     queries=1,
 )
 OVERLOAD = replace(
-    HEALTHY, arrival_rate=5000.0, processed_rate=1000.0, backlog_excess=60_000.0, batch_s=14.0, busy_ratio=1.0
+    HEALTHY,
+    arrival_rate=5000.0,
+    processed_rate=1000.0,
+    backlog=69_000,
+    backlog_excess=60_000.0,
+    batch_s=14.0,
+    busy_ratio=1.0,
 )
 
 
 def seen(at: float = 1000.0, **changes: Any) -> Assessment:
-    return replace(HEALTHY, at=at, **changes)
+    """A sample; an excess is part of its backlog."""
+    excess = round(changes.get("backlog_excess") or 0.0)
+    return replace(HEALTHY, **{"at": at, "backlog": (HEALTHY.backlog or 0) + excess, **changes})
 
 
 def reactive(preset: str = "default", sample_s: float = 15.0, **options: Any) -> ReactivePolicy:

@@ -208,12 +208,13 @@ class TestTheTarget:
 
     def test_beyond_all_that_was_seen_the_capacity_decides(self):
         state = in_control(3, (5900.0,) * 40)
-        (first,), _ = told(proactive(), [seen(arrival_rate=5900.0)], state)
+        (first,), _ = told(proactive(), [seen(arrival_rate=5900.0, processed_rate=5900.0)], state)
         assert first.target == 14  # 0.9 of the way from 3 to the 15 that carry it
 
     def test_no_number_is_enough_for_more_than_all_tasks_carry(self):
         state = in_control(3, (1e6,) * 40)
-        (first,), _ = told(proactive(gain_up=1.0), [seen(arrival_rate=1e6, useful_executors=30)], state)
+        crowded = seen(arrival_rate=1e6, processed_rate=1e6, useful_executors=30)
+        (first,), _ = told(proactive(gain_up=1.0), [crowded], state)
         assert first.target == 30
 
     def test_headroom_is_asked_for_on_the_way_down_only(self):
@@ -406,7 +407,7 @@ class TestSeveralTopics:
         learned = train(rows, None).model
         series = tuple(LoadPoint(400.0 + 15 * place, (100.0, 1900.0)) for place in range(40))
         state = in_control(1, model=learned, series=series, data=TrainingRows(topics=("a", "b")))
-        (first,), _ = told(proactive(), [self.sample(1000.0, 100.0, 1900.0, executors=1)], state)
+        (first,), _ = told(proactive(), [self.sample(1000.0, 100.0, 1900.0, executors=1, processed_rate=2000.0)], state)
         assert (first.target, first.reason.code) == (1, ReasonCode.FORECAST)
 
     def test_other_topics_begin_exploration_anew(self):

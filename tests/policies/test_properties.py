@@ -60,7 +60,7 @@ def learned(draw) -> Learned:
     numbers = sorted(draw(st.sets(executors, max_size=4)))
     figures = tuple(Figure(n, draw(st.floats(1.0, 1e6)), draw(st.integers(0, 9)), draw(past) or 0.0) for n in numbers)
     recent = tuple(draw(st.lists(st.floats(1.0, 1e5), max_size=3)))
-    return Learned(w_max, 0 if w_max is None else 3, figures, draw(maybe(st.floats(1.0, 1e5))), recent)
+    return Learned(w_max, 0 if w_max is None else 3, figures, recent)
 
 
 @st.composite
@@ -202,7 +202,6 @@ def scaled_learned(state: State, k: float) -> State:
         learned,
         w_max=None if learned.w_max is None else learned.w_max * k,
         figures=tuple(replace(figure, rate=figure.rate * k) for figure in learned.figures),
-        shown=None if learned.shown is None else learned.shown * k,
         recent=tuple(rate * k for rate in learned.recent),
     )
     return replace(state, policy=replace(state.policy, learned=by_k))

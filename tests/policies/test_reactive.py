@@ -76,7 +76,7 @@ def test_what_a_violation_is(changes, violated):
 
 
 def test_the_sentence_has_the_figures():
-    sample = seen(arrival_rate=812.0, processed_rate=604.0, backlog_excess=3310.0)
+    sample = seen(arrival_rate=812.0, processed_rate=604.0, backlog_excess=3310.0, lag_s=28.0)
     proposals, _ = told(reactive(catch_up_lags=1), [sample], settled(200.0, 3))
     assert proposals[0].reason.text == (
         "slow records 27 % ≥ 10 % at 3 executors (arrival 812/s, processed 604/s, excess 3 310): 3 → 5"
@@ -120,7 +120,9 @@ class TestHowManyMore:
             pytest.param({"catch_up_lags": None}, {}, 5, id="option 2: what the arrival rate needs"),
             pytest.param({}, {}, 6, id="and what drains the backlog of 60 000 within two lags of 30 s"),
             pytest.param({"catch_up_lags": 1.0}, {}, 7, id="or within one lag"),
-            pytest.param({}, {"arrival_rate": 1000.0, "backlog_excess": 1500.0}, 2, id="at least one more"),
+            pytest.param(
+                {}, {"arrival_rate": 1000.0, "backlog": 30_000, "backlog_excess": 1500.0}, 2, id="at least one more"
+            ),
         ],
     )
     def test_of_capacity_1000(self, options, changes, expected):
@@ -211,7 +213,7 @@ class TestSurplus:
     @pytest.mark.parametrize(
         "breaks",
         [
-            pytest.param({"backlog_excess": 9000.0}, id="a violation"),
+            pytest.param({"backlog_excess": 9000.0, "backlog": 40_000}, id="a violation"),
             pytest.param({"missing": ("lag_s",)}, id="a missing sample"),
             pytest.param({"invalid": ("backlog",)}, id="an impossible sample"),
             pytest.param({"requested": 4}, id="a change of the number"),
@@ -252,10 +254,10 @@ class TestSurplus:
 
 
 class TestProbe:
-    """The capacity is unknown: nothing was ever overloaded."""
+    """The capacity is unknown: no batch has shown a rate."""
 
     def test_ample_from_the_start_it_goes_down(self):
-        samples = every_15_s(10, executors=4, batch_s=3.0, occupancy=0.2, busy_ratio=0.35)
+        samples = every_15_s(10, executors=4, batch_s=3.0, occupancy=0.2, busy_ratio=0.35, processed_rate=0.0)
         proposals, _ = told(reactive(), samples)
         assert (proposals[-1].target, proposals[-1].reason.code) == (3, ReasonCode.PROBE_DOWN)
 
@@ -271,7 +273,7 @@ class TestProbe:
         ],
     )
     def test_it_stays_where(self, changes):
-        ample = {"executors": 4, "batch_s": 3.0, "occupancy": 0.2, "busy_ratio": 0.35}
+        ample = {"executors": 4, "batch_s": 3.0, "occupancy": 0.2, "busy_ratio": 0.35, "processed_rate": 0.0}
         proposals, _ = told(reactive(), every_15_s(12, **{**ample, **changes}))
         assert {p.target for p in proposals} == {changes.get("executors", 4)}
         assert ReasonCode.SURPLUS_COUNTING not in {p.reason.code for p in proposals}
@@ -333,12 +335,12 @@ def test_an_overload_teaches_also_where_two_batches_never_end_within_the_lag():
     assert state.learned.figures == (Figure(5, 1000.0, 1, 1030.0),)
 
 
-def test_an_increase_goes_by_what_an_executor_has_shown_until_something_was_measured():
-    """Healthy: 600/s in 6 s of 10 on three, so 333/s each; then 2000/s arrive, and the slots were not half used."""
+def test_by_a_lower_bound_alone_an_increase_at_most_doubles_the_number():
+    """Healthy: 600/s in 6 s of 10 on three, so 333/s each or more; then 2500/s arrive, for which eight are enough."""
     calm = every_15_s(3, busy_ratio=0.4)
-    surge = seen(1045.0, arrival_rate=2000.0, processed_rate=600.0, backlog_excess=30_000.0, busy_ratio=0.4)
+    surge = seen(1045.0, arrival_rate=2500.0, processed_rate=600.0, backlog_excess=30_000.0, busy_ratio=0.4)
     proposals, state = told(reactive(), [*calm, surge])
-    assert (proposals[-1].target, state.learned.figures) == (8, ())
+    assert (proposals[-1].target, [each.samples for each in state.learned.figures]) == (6, [0])
 
 
 def test_without_what_it_needs_it_has_no_opinion():

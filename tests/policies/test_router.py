@@ -61,7 +61,9 @@ def test_the_stages_in_order():
     ("changes", "target", "code"),
     [
         pytest.param({}, 3, ReasonCode.STEADY, id="610/s are more than two carry"),
-        pytest.param({"occupancy": 1.0, "processed_rate": 590.0}, 4, ReasonCode.SLA_VIOLATED, id="utilization"),
+        pytest.param(
+            {"occupancy": 1.0, "batch_s": 15.0, "processed_rate": 590.0}, 4, ReasonCode.SLA_VIOLATED, id="utilization"
+        ),
         pytest.param({"occupancy": 0.99}, 3, ReasonCode.STEADY, id="just under the safe threshold"),
         pytest.param(
             {"backlog": 26_000, "processed_rate": 590.0}, 4, ReasonCode.SLA_VIOLATED, id="26 s of backlog ≥ 25.5 s"
@@ -75,15 +77,22 @@ def test_the_stages_in_order():
             id="60 000 in 60 s beside 610/s: 1610/s",
         ),
         pytest.param(
-            {"occupancy": 1.0, "processed_rate": 800.0, "backlog_excess": 9_000.0}, 3, ReasonCode.CATCHING_UP,
+            {"occupancy": 1.0, "batch_s": 15.0, "processed_rate": 800.0, "backlog": 24_000, "backlog_excess": 9e3},
+            3, ReasonCode.CATCHING_UP,
             id="at 200/s more it is gone in 45 s of 60 s",
         ),
-        pytest.param({"occupancy": 1.0, "sink": "commits take 9 s"}, 3, ReasonCode.SICK_SINK, id="a sick sink"),
+        pytest.param(
+            {"occupancy": 1.0, "batch_s": 15.0, "sink": "commits take 9 s"}, 3, ReasonCode.SICK_SINK, id="a sick sink"
+        ),
         pytest.param({"arrival_rate": 946.0, "sink": "commits take 9 s"}, 3, ReasonCode.SICK_SINK, id="sick, rise"),
         pytest.param(
-            {"occupancy": 1.0, "capped": True, "batch_s": 8.0}, 3, ReasonCode.USELESS_EXECUTORS, id="batch cap limits"
+            {"occupancy": 1.0, "capped": True, "batch_s": 8.0, "lag_s": 28.0},
+            3, ReasonCode.USELESS_EXECUTORS, id="batch cap limits",
         ),
-        pytest.param({"arrival_rate": 300.0, "backlog_excess": 10.0}, 3, ReasonCode.CATCHING_UP, id="lag: no decrease"),
+        pytest.param(
+            {"arrival_rate": 300.0, "lag_s": 28.0, "backlog_excess": 10.0}, 3, ReasonCode.CATCHING_UP,
+            id="lag: no decrease",
+        ),
         pytest.param({"failed_tasks": 2}, 3, ReasonCode.STEADY, id="failures: the guard blocks decreases"),
         pytest.param({"failed_tasks": 2, "arrival_rate": 946.0}, 4, ReasonCode.UNDERSIZED, id="failures in a surge"),
         pytest.param({"batches": 1}, 3, ReasonCode.WARMING_UP, id="the first batch is cold"),
@@ -124,17 +133,17 @@ def test_a_rise_is_anticipated():
 
 def test_an_empty_table_takes_one_more_and_none_less():
     state = known(table=Table(version=""))
-    overloaded = seen(occupancy=1.0, processed_rate=590.0, busy_ratio=0.1)
+    overloaded = seen(occupancy=1.0, batch_s=15.0, processed_rate=590.0, busy_ratio=0.1)
     assert asked(router(), overloaded, state).target == 4
     assert asked(router(), seen(arrival_rate=1.0, busy_ratio=0.1), state).reason.code is ReasonCode.CAPACITY_UNKNOWN
 
 
-def test_below_the_first_row_it_goes_one_at_a_time():
-    """One row, of 5 executors: what one or two carry is a guess, so 100/s take it to 4 first."""
+def test_below_the_first_row_it_goes_down_by_half():
+    """One row, of 5 executors: what one carries is a guess, so 100/s take it to 2 first."""
     row = Table(rows=Learned(figures=(Figure(5, 1500.0, 5, 0.0),)))
     state = known(*(100.0,) * 9, table=row, sizes=((0.0, 5),))
     sample = seen(arrival_rate=100.0, executors=5)
-    assert asked(router(samples_to_shrink=1), sample, state).target == 4
+    assert asked(router(samples_to_shrink=1), sample, state).target == 2
 
 
 def test_another_version_keeps_decreases_waiting():

@@ -30,7 +30,13 @@ RISING = Assessment(
     ("change", "code", "target"),
     [
         pytest.param({}, ReasonCode.SLA_VIOLATED, 2, id="14 s of backlog and falling behind"),
-        pytest.param({"backlog": 4000}, ReasonCode.CAPACITY_UNKNOWN, 1, id="11.4 s of backlog are within 12 s"),
+        pytest.param({"backlog": 4000}, ReasonCode.SLA_VIOLATED, 2, id="11.4 s of backlog, but twice as much arrives"),
+        pytest.param(
+            {"backlog": 4000, "arrival_rate": 365.0},
+            ReasonCode.CAPACITY_UNKNOWN,
+            1,
+            id="11.4 s of backlog are within 12 s",
+        ),
         pytest.param({"processed_rate": 700.0}, ReasonCode.CAPACITY_UNKNOWN, 1, id="it keeps up"),
         pytest.param({"processed_rate": None}, ReasonCode.CAPACITY_UNKNOWN, 1, id="the speed is unknown"),
         pytest.param(

@@ -177,6 +177,7 @@ def _assess(
         nodes=observation.nodes,
         sink=None if cluster.at is None else read_sink(readings, figures, state.cluster),
         skew=state.machines.skew,
+        behind=next((each.offsets.behind for each in figures if each.offsets.behind is not None), None),
         excluded=cluster.excluded,
         excluded_on=_nodes_of(cluster.excluded, observation),
         tasks=tasks,

@@ -29,6 +29,7 @@ _RUNNING = ("at", "since", "batch_id")
 
 CAPPED_SHARE = 0.99
 """A batch of this share of the cap counts as capped: caps are divided among partitions and rounded."""
+_SIGMAS = 3.0
 
 
 _DENSITY = 0.45
@@ -315,6 +316,17 @@ def healthy_backlog(arrival_rate: float, trigger_s: float, batch_s: float, perio
     return arrival_rate * (max(trigger_s, batch_s) + batch_s)
 
 
+def count_spread(expected: float) -> float:
+    """How far a count may lie above its expected value by chance, in records: 1 + 3 standard deviations of Poisson.
+
+    Without it, one waiting record at a rate of one in 20 s would be many times a healthy backlog.
+
+    >>> count_spread(0.04), round(count_spread(10_000.0))
+    (1.6, 301)
+    """
+    return 1 + _SIGMAS * math.sqrt(expected)
+
+
 class Wait(NamedTuple):
     """What a source waits for on purpose before a batch.
 
@@ -369,7 +381,7 @@ def _excess(
     period_s: float | None,
     waits: Sequence[Wait],
 ) -> float | None:
-    """max(0, backlog − healthy backlog − records that wait on purpose beyond it)."""
+    """max(0, backlog − healthy backlog − records that wait on purpose beyond it − what counts vary by)."""
     backlog, rate = offsets.backlog, offsets.arrival_rate
     if backlog == 0:
         return 0.0
@@ -381,7 +393,7 @@ def _excess(
         in_time = offsets.lag_s is not None and offsets.lag_s <= wait.longest_s + trigger_s + min(batch_s, period_s)
         held = wait.records if in_time else (wait.rate or 0.0) * (wait.seconds or 0.0)
         healthy += max(0.0, held - (wait.rate or 0.0) * every_s)
-    return max(0.0, backlog - healthy)
+    return max(0.0, backlog - healthy - count_spread(healthy))
 
 
 # Backpressure on micro-batches: whether a query is overloaded, and whether executors would help.

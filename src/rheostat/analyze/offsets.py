@@ -34,6 +34,7 @@ class OffsetFigures:
         inexact_because: why offsets are not a count of records.
         by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
         waiting_by_topic: ``waiting`` in each topic, None where it is unknown.
+        behind: the partition that has missed the objective, where nearly all others are well.
     """
 
     at: float | None = None
@@ -50,6 +51,7 @@ class OffsetFigures:
     inexact_because: str | None = None
     by_topic: tuple[tuple[str, float], ...] = ()
     waiting_by_topic: tuple[tuple[str, int | None], ...] = ()
+    behind: str | None = None
 
     def waiting_in(self, topics: Collection[str]) -> int | None:
         """Records that wait in these topics; of a query that reads no others, its backlog where they are unknown."""
@@ -104,13 +106,15 @@ def read_offsets(
     arrival_rate = _rate(arrivals, window_s)
     last_committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
     gaps = [_difference(end, plan) for end, plan in zip(ends, reached, strict=True)]
+    lags = _lags(_waiting(curves, committed, ends, gone), max(now, at), fresh)
     figures = OffsetFigures(
         at=at,
         waiting=_difference(arrived, total(reached)),
         in_flight=_difference(total(reached), total(committed)),
         backlog=_difference(arrived, total(committed)),
         arrival_rate=arrival_rate,
-        lag_s=_lag(_waiting(curves, committed, ends, gone), max(now, at), fresh),
+        lag_s=None if lags is None else max(lags, default=0.0),
+        behind=_find_behind(keys, lags, settings.objective_lag_s),
         partitions=len(keys) - sum(gone),
         exact=offsets.exact,
         committed_known=None not in committed,
@@ -274,21 +278,39 @@ def _waiting(
     return [(curve, done, done if away else end) for curve, done, end, away in rows]
 
 
-def _lag(rows: Sequence[tuple[Curve, int | None, int | None]], now: float, fresh: Sequence[bool]) -> float | None:
-    """The largest age now − A⁻¹(committed); 0 when nothing is uncommitted; None before two samples.
+def _lags(
+    rows: Sequence[tuple[Curve, int | None, int | None]], now: float, fresh: Sequence[bool]
+) -> list[float] | None:
+    """The age now − A⁻¹(committed) of each partition; 0 when nothing is uncommitted; None before two samples of each.
 
     One is enough for a new partition. Where the committed offset lies before the oldest sample, this is the age of
     that sample: a lower bound.
     """
-    known_rows = [
-        (curve, done, end)
-        for (curve, done, end), new in zip(rows, fresh, strict=True)
-        if done is not None and end is not None and (new or len(curve[0]) > 1)
-    ]
-    if len(known_rows) < len(rows):
+    lags = []
+    for (curve, done, end), new in zip(rows, fresh, strict=True):
+        if done is None or end is None or not (new or len(curve[0]) > 1):
+            return None
+        lags.append(max(0.0, now - arrival_time(curve, done)) if end > done else 0.0)
+    return lags
+
+
+_FEW = 10
+"""One partition of so many may be behind, or one in all, for the rest to be well."""
+
+
+def _find_behind(keys: Sequence[Key], lags: Sequence[float] | None, objective_s: float) -> str | None:
+    """The partition that is farthest behind, if its lag has missed the objective and nearly all others are well.
+
+    >>> _find_behind([("a", 0), ("a", 1), ("a", 2)], [4.0, 300.0, 5.0], 30.0)
+    'partition 1 of a'
+    >>> _find_behind([("a", 0), ("a", 1), ("a", 2)], [40.0, 300.0, 5.0], 30.0)
+    """
+    if lags is None or len(lags) < 2 or max(lags) < objective_s:
         return None
-    oldest = min([arrival_time(curve, done) for curve, done, end in known_rows if end > done], default=now)
-    return max(0.0, now - oldest)
+    if sum(lag >= objective_s / 2 for lag in lags) > max(1, len(lags) // _FEW):
+        return None
+    topic, number = keys[lags.index(max(lags))]
+    return f"partition {number} of {topic}"
 
 
 def add_look(times: Times, columns: Sequence[Samples], at: float, latest: Column) -> tuple[Times, list[Samples]]:

@@ -372,6 +372,13 @@ def alignment(target: int, context: Context) -> Change | None:
 def useful_executors(target: int, context: Context) -> Change | None:
     """No increase beyond one slot for each task of the largest stage that was seen; never a decrease."""
     assessment, most = context.assessment, context.assessment.useful_executors
+    if assessment.behind is not None and target > context.current:
+        lag = seconds(assessment.lag_s or 0.0)
+        text = (
+            f"{assessment.behind} is {lag} behind and the others are not: one task reads it, more executors do not help"
+        )
+        advice = "spread its keys, or set minPartitions so that several tasks read it"
+        return stay(context, ReasonCode.USELESS_EXECUTORS, f"{text}; {advice}")
     if most is None:
         return None
     of_slots = several(assessment.slots_per_executor, "slot") if assessment.slots_per_executor else "unknown slots"
@@ -419,9 +426,15 @@ def unmeasured_queries(target: int, context: Context) -> Change | None:
     return _limit(context, target, allowed, ReasonCode.QUERY_UNMEASURED, text, least=float(least))
 
 
+LARGEST_SHARE = 4
+"""A decrease by a quarter is never too large a step: one at a time, the way down from 500 would take six hours."""
+
+
 def largest_step(target: int, context: Context) -> Change | None:
     current, up = context.current, target > context.current
     step = context.settings.largest_step_up if up else context.settings.largest_step_down
+    if step is not None and not up:
+        step = max(step, current // LARGEST_SHARE)
     if step is None or abs(target - current) <= step:
         return None
     allowed = current + (step if up else -step)

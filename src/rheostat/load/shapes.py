@@ -320,6 +320,24 @@ def _outage(part: Part) -> list[Level]:
     return [(at, part.low), (width, 0.0), (catch_up_s, part.high), (part.seconds, part.low)]
 
 
+_FEW, _MOST_STEPS = 100.0, 86_400
+
+
+def _poisson(part: Part) -> Iterator[Level]:
+    """A Poisson number of records in each step: of a second, or longer in a part of more than a day.
+
+    Beyond a hundred a step it is drawn from the normal distribution, which is as good there.
+    """
+    step_s = max(1.0, part.seconds / _MOST_STEPS)
+    mean = part.high * step_s
+    while True:
+        records = max(0, round(part.random.gauss(mean, math.sqrt(mean))))
+        if mean <= _FEW:
+            gaps = accumulate(part.random.expovariate(1.0) for _ in count())
+            records = sum(1 for _ in takewhile(lambda at: at < mean, gaps))
+        yield step_s, records / step_s
+
+
 # Other kinds
 
 
@@ -421,6 +439,12 @@ KINDS: dict[str, Kind] = {
         "Markov-modulated: the low rate for `off` seconds on average, then the high one for `on`, and so on",
         _levels(_bursts),
         options={"on": _interval(*_THIRTIETH), "off": _interval(*_TENTH), "seed": _SEED},
+    ),
+    "poisson": Kind(
+        "records that come by themselves: a Poisson number of them in each second",
+        _levels(_poisson),
+        one_rate=True,
+        options={"seed": _SEED},
     ),
     "spikes": Kind(
         "spikes of half to full height, after pauses of `every` seconds on average",

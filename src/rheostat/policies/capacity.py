@@ -4,16 +4,17 @@
 arrival ÷ n over overloaded samples. With a true capacity of 1000/s and a load of 5000/s it reads 2604 after four
 violations.
 
-Corrected (``learn_from="processed"``), the *busy rate* is learned, the records processed in a second in which a batch
-runs (:func:`busy_rate`), for each number of executors. A batch has a fixed part, so this is a lower bound of the
-capacity while batches are shorter than τ, and close to it once they are long.
+Corrected (``learn_from="processed"``), the *busy rate* is learned, the records of a batch ÷ its own duration
+(:func:`busy_rate`), for each number of executors, once for each batch. A batch has a fixed part, so this is a lower
+bound of the capacity while batches are shorter than τ, and close to it once they are long.
 
 * A sample above the limit *measures* the current target if the batch is long (τ ÷ 2 or more, or as large as the batch
   cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is not a lack of executors. A
   higher rate replaces the figure, a lower one enters the mean, in which the past weighs at most ``memory`` samples.
-* Three healthy samples in a row that agree within a tenth are a *lower bound*, the least of them. It raises a figure
-  and never lowers it. Where nothing is known it starts the figures if the slots are in use; so does any sample above
-  the limit. Until then, increases use the highest busy rate that one executor has reached (``shown``).
+* Of two healthy batches in a row the lesser rate is a *lower bound*; a measurement is raised only if three agree within
+  a tenth. It raises a figure and never lowers it. So does any sample above the limit where nothing is known. A bound
+  says that so many executors are enough, never that they are not (:meth:`Learned.limit`): by a bound alone an increase
+  at most doubles the number (:meth:`Learned.enough_above`).
 * A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
@@ -27,25 +28,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
 from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.text import seconds
 
 Measure = Literal["tasks", "batches"]
 
 NOISE = 1.1
 """Rates whose ratio is at most this count as equal."""
+NEAR = 0.9
+"""A lag of this share of the objective is about to miss it."""
 ROUNDING = 1e-9
 MOST_EXECUTORS = 1_000_000
 
 _IN_A_ROW = 3
+_FOR_A_BOUND = 2
 _IN_USE = 0.5
 _LONG = 0.5
 _WAVES = 2.0
 _KEPT = 5
+_TRIGGERS = 3
+"""Trigger intervals in a row that are low before a decrease, however many samples they are."""
+_SPIKE_S = 5400.0
+"""How long a spike is remembered, s: longer than an hour, so that hourly ones are."""
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 StateT = TypeVar("StateT")
@@ -107,6 +116,29 @@ def count_in_a_row(streak: int, required: int) -> tuple[int, bool]:
     return streak, streak == required
 
 
+class Surplus(NamedTuple):
+    """Samples in a row with a surplus, and since when."""
+
+    streak: int = 0
+    since: float = 0.0
+
+
+def count_surplus(past: Surplus, assessment: Assessment, required: int) -> tuple[Surplus, bool]:
+    """The count with one more sample, and whether it is complete: in samples, and in trigger intervals.
+
+    Ten samples within one trigger interval of 300 s are one low interval, not ten.
+
+    >>> count_surplus(Surplus(9, 0.0), Assessment(at=135.0, trigger_s=10.0), 10)
+    (Surplus(streak=10, since=0.0), True)
+    >>> count_surplus(Surplus(9, 0.0), Assessment(at=135.0, trigger_s=300.0), 10)
+    (Surplus(streak=10, since=0.0), False)
+    """
+    since = past.since if past.streak else assessment.at
+    streak, complete = count_in_a_row(past.streak, required)
+    waited_s = assessment.at - since
+    return Surplus(streak, since), complete and (required == 1 or waited_s >= _TRIGGERS * (assessment.trigger_s or 0.0))
+
+
 def add_in_a_row(
     recent: tuple[float, ...], rate: float, noise: float = NOISE
 ) -> tuple[tuple[float, ...], float | None]:
@@ -158,15 +190,15 @@ class Learned:
     Attributes:
         w_max: mean of arrival ÷ n over ``samples`` overloaded samples, records/s; only as printed.
         figures: by ascending number of executors; empty: the capacity is unknown.
-        shown: highest busy rate ÷ n so far, records/s for one executor: a lower bound.
-        recent: busy rates of the last healthy samples in a row, at most three.
+        recent: busy rates of the last healthy batches in a row, at most three.
+        batch_id: the batch that was learned from last.
     """
 
     w_max: float | None = None
     samples: int = 0
     figures: tuple[Figure, ...] = ()
-    shown: float | None = None
     recent: tuple[float, ...] = ()
+    batch_id: int | None = None
 
     def carried(self, executors: int) -> float | None:
         """Capacity of a number of executors, records/s, on the line through the figures; None without figures.
@@ -197,6 +229,33 @@ class Learned:
             n, below = figure.executors, figure.rate
         return max(n, needed(rate, below / n))
 
+    @property
+    def measured(self) -> Learned:
+        """The model without its lower bounds."""
+        return replace(self, figures=tuple([each for each in self.figures if each.samples]))
+
+    def limit(self, executors: int) -> float | None:
+        """What a number of executors carries at most, records/s; None: only lower bounds are known.
+
+        >>> Learned(figures=(Figure(2, 200.0, 0, 0.0),)).limit(2), Learned(figures=(Figure(2, 200.0, 1, 0.0),)).limit(2)
+        (None, 200.0)
+        """
+        measured = self.measured.carried(executors)
+        return None if measured is None else max(measured, self.carried(executors) or 0.0)
+
+    def enough_above(self, rate: float, executors: int) -> int | None:
+        """The number for an increase from ``executors``: by measurements, or at most twice as many by bounds alone.
+
+        >>> bound, measured = Figure(2, 200.0, 0, 0.0), Figure(4, 400.0, 1, 0.0)
+        >>> Learned(figures=(bound,)).enough_above(900.0, 2), Learned(figures=(bound, measured)).enough_above(900.0, 2)
+        (4, 9)
+        """
+        enough = self.enough(rate)
+        if enough is None:
+            return None
+        measured = self.measured.enough(rate)
+        return min(enough, 2 * executors if measured is None else measured)
+
     def figure(self, executors: int) -> Figure | None:
         return next((each for each in self.figures if each.executors == executors), None)
 
@@ -213,10 +272,13 @@ def learn_arrival(assessment: Assessment, learned: Learned, memory: int | None) 
 def learn_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Learn from an overloaded sample, Algorithm 1 corrected: a measurement, or a first lower bound."""
     learned, rate, n = replace(learned, recent=()), busy_rate(assessment), assessment.executors
-    if not rate or not n or cap_limits(assessment) or assessment.slow_executors:
+    skipped = cap_limits(assessment) or bool(assessment.slow_executors) or _is_known(assessment, learned)
+    if not rate or not n or skipped:
         return learned
+    learned = replace(learned, batch_id=assessment.last_batch_id)
     if not (in_use(assessment) and _is_long(assessment)):
-        return learned if learned.figures else _raise_bound(learned, n, rate, assessment)
+        stalls = assessment.last_batch_records is None and not in_use(assessment)
+        return learned if learned.figures or stalls else _raise_bound(learned, n, rate, assessment)
     before = learned.figure(n)
     count = 0 if before is None else before.samples
     mean = rate if before is None or rate >= before.rate else mean_with(before.rate, count, rate, memory)
@@ -224,13 +286,27 @@ def learn_overload(assessment: Assessment, learned: Learned, memory: int | None)
 
 
 def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
-    """Learn from a healthy sample: a lower bound, if three in a row agree."""
-    rate = busy_rate(assessment) if assessment.backlog_excess == 0 else None
-    if not rate or not assessment.executors or assessment.slow_executors:
+    """Learn from a healthy sample: a lower bound, from the last batches in a row.
+
+    A rate over a window counts only without an excess, as it belongs to no batch of its own.
+    """
+    rate = busy_rate(assessment)
+    unclear = bool(assessment.slow_executors) or (assessment.last_batch_records is None and assessment.backlog_excess)
+    if not rate or not assessment.executors or unclear:
         return replace(learned, recent=())
-    recent, bound = add_in_a_row(learned.recent, rate)
-    learned = replace(learned, recent=recent)
+    if _is_known(assessment, learned):
+        return learned
+    recent, agreed = add_in_a_row(learned.recent, rate)
+    learned = replace(learned, recent=recent, batch_id=assessment.last_batch_id)
+    before = learned.figure(assessment.executors)
+    is_measured = before is not None and before.samples
+    bound = agreed if is_measured or len(recent) < _FOR_A_BOUND else min(recent)
     return learned if bound is None else _raise_bound(learned, assessment.executors, bound, assessment)
+
+
+def _is_known(assessment: Assessment, learned: Learned) -> bool:
+    """Whether the last batch has been learned from already: a batch counts once, however many samples show it."""
+    return assessment.last_batch_id is not None and assessment.last_batch_id == learned.batch_id
 
 
 def in_use(assessment: Assessment) -> bool:
@@ -244,9 +320,8 @@ def _is_long(assessment: Assessment) -> bool:
 
 
 def _raise_bound(learned: Learned, executors: int, rate: float, assessment: Assessment) -> Learned:
-    learned = replace(learned, shown=max(rate / executors, learned.shown or 0.0))
-    known, before = learned.carried(executors), learned.figure(executors)
-    if rate <= (known or 0.0) or (known is None and not in_use(assessment)):
+    before = learned.figure(executors)
+    if rate <= (learned.carried(executors) or 0.0):
         return learned
     return _insert(learned, Figure(executors, rate, 0 if before is None else before.samples, assessment.at))
 
@@ -285,21 +360,42 @@ def _last_batch_s(assessment: Assessment) -> float | None:
     return assessment.batch_s if assessment.last_batch_s is None else assessment.last_batch_s
 
 
-def _rate_in_batches(assessment: Assessment, batch_s: float | None) -> float | None:
+def busy_rate(assessment: Assessment) -> float | None:
+    """Records processed in a second in which a batch runs: those of the last batch ÷ its duration; None: unknown.
+
+    Where its records are unknown (several queries): processed × max(trigger, batch) ÷ batch. That rate is a mean over a
+    window and the batch is the last one, so it misleads while either changes, and where the window spans idle time.
+
+    >>> busy_rate(Assessment(at=0.0, last_batch_records=6000, last_batch_s=4.0, processed_rate=9.0))
+    1500.0
+    >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
+    1500.0
+    """
+    batch_s, records = _last_batch_s(assessment), assessment.last_batch_records
+    if records is not None and assessment.last_batch_s:
+        return records / assessment.last_batch_s
     if not assessment.processed_rate or not batch_s:
         return None
     return assessment.processed_rate * max(assessment.trigger_s or 0.0, batch_s) / batch_s
 
 
-def busy_rate(assessment: Assessment) -> float | None:
-    """Records processed in a second in which a batch runs: processed × max(trigger, batch) ÷ batch; None: unknown.
+def batch_speed(assessment: Assessment) -> float | None:
+    """Records/s at which batches process what is waiting; None: unknown, or the last batch was too short to show it.
 
-    The rate is a mean over a window and the batch is the last one, so it misleads while either changes.
-
-    >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
-    1500.0
+    A short batch is mostly its fixed part: one record in 0.7 s does not mean that a thousand take 700 s. A running
+    batch that is already long shows a speed of no more than its records ÷ its age.
     """
-    return _rate_in_batches(assessment, _last_batch_s(assessment))
+    records, last_s, batch_s = assessment.last_batch_records, assessment.last_batch_s, assessment.batch_s
+    speed = busy_rate(assessment)
+    period_s = assessment.period_s or math.inf
+    # half of τ, or back to back with what is a fair part of it
+    shows_s = min(_LONG * period_s, max(assessment.trigger_s or 0.0, _LONG * _LONG * period_s))
+    if records is not None and last_s and last_s < shows_s and not assessment.capped:
+        speed = None
+    runs_s = batch_s if assessment.running and batch_s and batch_s > (last_s or 0.0) else 0.0
+    if assessment.in_flight and runs_s and runs_s >= shows_s:
+        return min(assessment.in_flight / runs_s, speed or math.inf)
+    return speed
 
 
 def expected_wait(assessment: Assessment) -> float | None:
@@ -307,9 +403,84 @@ def expected_wait(assessment: Assessment) -> float | None:
 
     >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
     7.5
+    >>> expected_wait(Assessment(at=0.0, backlog=12_500, last_batch_records=100_000, last_batch_s=40.0))
+    5.0
     """
-    speed = _rate_in_batches(assessment, assessment.batch_s)
-    return None if assessment.backlog is None or speed is None else assessment.backlog / speed
+    backlog, speed = assessment.backlog, batch_speed(assessment)
+    if speed is None and (backlog or 0) <= (assessment.last_batch_records or 0):
+        speed = busy_rate(assessment)
+    return None if backlog is None or not speed else backlog / speed
+
+
+def may_miss(assessment: Assessment, lag_s: float, ahead_s: float) -> bool:
+    """Whether the objective, a lag, is missed or nearly so within ``ahead_s`` if everything goes on as it is.
+
+    The greater of lag and expected wait counts, with arrival ÷ speed − 1 more for each second ahead. A backlog that is
+    gone in time is no reason for more executors, however large a share it is of what arrives. An excess that nobody
+    knows the speed for may miss it.
+
+    >>> spike = Assessment(at=0.0, arrival_rate=5e3, backlog=300_000, last_batch_records=300_000, last_batch_s=40.0)
+    >>> may_miss(replace(spike, lag_s=6.0, period_s=30.0), 60.0, 120.0)
+    False
+    """
+    if busy_rate(assessment) is None and assessment.backlog_excess:
+        return True
+    arrival, speed, wait_s = assessment.arrival_rate, batch_speed(assessment), expected_wait(assessment)
+    growth = max(0.0, arrival / speed - 1) if arrival and speed else 0.0
+    return max(assessment.lag_s or 0.0, wait_s or 0.0) + growth * ahead_s >= NEAR * lag_s
+
+
+def find_miss(assessment: Assessment, lag_s: float) -> str | None:
+    """That the worst partition has missed the objective, a lag, and lags behind still, in words."""
+    lag = assessment.lag_s
+    if lag is None or lag < lag_s or not assessment.backlog:
+        return None
+    return f"lag {seconds(lag)} ≥ {seconds(lag_s)}"
+
+
+def is_at_limit(assessment: Assessment, lag_s: float, ahead_s: float) -> bool:
+    """Whether batches as long as they are mean that the job is at its limit: one long batch alone does not.
+
+    That is so where the speed is unknown, where nearly as much arrives as is processed at that speed, or where the
+    objective may be missed.
+    """
+    arrival, speed = assessment.arrival_rate or 0.0, batch_speed(assessment)
+    return speed is None or arrival >= NEAR * speed or may_miss(assessment, lag_s, ahead_s)
+
+
+class Spike(NamedTuple):
+    """The largest backlog beyond a healthy one that was worked off in time, and when."""
+
+    at: float
+    backlog: int
+
+
+def follow_spike(assessment: Assessment, past: Spike | None) -> Spike | None:
+    """The spike to be ready for: load that comes in bursts comes again, so a decrease must carry the next one too.
+
+    What an overload has piled up says nothing about the load, so only a backlog beside a speed well above the arrival
+    rate begins one.
+    """
+    if past is not None and assessment.at - past.at > _SPIKE_S:
+        past = None
+    backlog, beyond = assessment.backlog or 0, bool(assessment.backlog_excess)
+    comes_again = past is not None and backlog >= past.backlog / NOISE
+    speed = batch_speed(assessment)
+    is_new = past is None and beyond and speed is not None and (assessment.arrival_rate or 0.0) < speed / _WAVES
+    if not (comes_again or is_new):
+        return past
+    return Spike(assessment.at, max(backlog, 0 if past is None else past.backlog))
+
+
+def spike_rate(past: Spike | None, lag_s: float, trigger_s: float | None) -> float:
+    """Records/s that work the spike off before the objective, a lag, is nearly missed; 0 without one.
+
+    Its first records wait for up to a trigger interval before they are planned.
+
+    >>> spike_rate(Spike(0.0, 8800), 60.0, 10.0)
+    200.0
+    """
+    return 0.0 if past is None else past.backlog / max(NEAR * lag_s - (trigger_s or 0.0), lag_s / 2)
 
 
 def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float:

@@ -37,12 +37,18 @@ from rheostat.policies.capacity import (
     NOISE,
     ROUNDING,
     BuiltInPolicy,
+    Spike,
+    Surplus,
     add_in_a_row,
     busy_rate,
-    count_in_a_row,
+    count_surplus,
     due_in_s,
+    find_miss,
+    follow_spike,
     in_use,
+    is_at_limit,
     propose_nothing,
+    spike_rate,
     valid_target,
 )
 from rheostat.policies.trend import Detector, DetectorState
@@ -199,6 +205,8 @@ class Learner:
 
     def _learn_saturated(self, sample: QuerySample, past: QueryModel) -> QueryModel:
         rate, watched = sample.assessment.throughput, past.watched
+        if self._options.lower_bounds and sample.assessment.last_batch_records:
+            rate = busy_rate(sample.assessment)  # the mean over a window may span idle time
         if not rate or (self._options.lower_bounds and not in_use(sample.assessment)):
             return past
         new = sample.point(rate)
@@ -220,7 +228,7 @@ class Learner:
         recent, bound = add_in_a_row(past.recent, rate)
         past = replace(past, recent=recent)
         known = None if past.model is None else past.model.mst(sample.executors, sample.distance_ms)
-        if bound is None or bound <= (known or 0.0) or (known is None and not in_use(sample.assessment)):
+        if bound is None or bound <= (known or 0.0):
             return past
         return self._raise_bound(sample.point(bound), past)
 
@@ -398,6 +406,8 @@ class MstState:
     checked_at: float | None = None
     overlaps: float | None = None
     distance_ms: float = 0.0
+    low_since: float = 0.0
+    spike: Spike | None = None
 
 
 class _Sample(NamedTuple):
@@ -494,7 +504,10 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
 
     def _decide(self, sample: _Sample, state: MstState) -> tuple[Recommendation, MstState]:
         pressure, shortage = sample.pressure, self._find_shortage(sample)
-        if pressure is not None and pressure > HIGH:
+        lag_s, ahead_s = self.context.objective.lag_s, self._catch_up_s
+        miss = None if ahead_s is None else find_miss(sample.assessment, lag_s)
+        at_limit = ahead_s is None or is_at_limit(sample.assessment, lag_s, ahead_s)
+        if pressure is not None and pressure > HIGH and at_limit:
             state = replace(state, streak=0)
             what = f"overloaded for {percent(pressure)} of the time at {_describe_rates(sample.assessment)}"
             wait = None if shortage is not None else self._find_wait(sample, state)
@@ -506,9 +519,12 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         if shortage is not None:
             target, text = self._size_up(sample)
             return sample.propose(target, ReasonCode.UNDERSIZED, f"{shortage}: {text}"), replace(state, streak=0)
+        if miss is not None and sample.assessment.behind is not None:
+            code = ReasonCode.SLA_VIOLATED
+            return sample.propose(sample.n + 1, code, f"{miss}: {sample.n} → {sample.n + 1}"), replace(state, streak=0)
         if pressure is None:
             return sample.hold(ReasonCode.STEADY, "backpressure is unknown"), replace(state, streak=0)
-        return self._try_decrease(sample, state)
+        return self._try_decrease(sample, replace(state, spike=follow_spike(sample.assessment, state.spike)))
 
     def _find_wait(self, sample: _Sample, state: MstState) -> tuple[ReasonCode, str] | None:
         """Why more executors would not help yet; None: they would."""
@@ -592,15 +608,21 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         in_turn = not self.options.shun_far
         target = max(1, sample.n - 1)
         if not unknown:
-            target = enough_below(sample.demands(self._rate_down), sample.n, sample.reached, in_turn=in_turn)
+            rate = sample.assessment.arrival_rate or 0.0
+            spike = spike_rate(state.spike, self.context.objective.lag_s, sample.assessment.trigger_s)
+            more = max(1.0, spike / rate) if self._catch_up_s is not None and rate else 1.0
+            demands = sample.demands(lambda query: max(self._rate_down(query), more * query.arrival_rate))
+            target = enough_below(demands, sample.n, sample.reached, in_turn=in_turn)
         what = _describe_rates(sample.assessment)
         margin = percent(max(map(self._margin, sample.models)))
         text = f"{what} with a margin of {margin} needs {executors(target)}{_describe_dt(sample)}"
         if target == sample.n:
             return sample.hold(ReasonCode.STEADY, text), nothing
         required = self.options.samples_to_shrink
-        streak, is_complete = count_in_a_row(state.streak, required)
-        state = replace(state, streak=streak)
+        (streak, since), is_complete = count_surplus(
+            Surplus(state.streak, state.low_since), sample.assessment, required
+        )
+        state = replace(state, streak=streak, low_since=since)
         if is_complete:
             return sample.propose(target, ReasonCode.OVERSIZED, f"{text}: {sample.n} → {target}"), state
         text = f"{text}: sample {streak} of {required} in a row"

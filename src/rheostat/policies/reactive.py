@@ -49,14 +49,22 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
     BuiltInPolicy,
     Learned,
-    count_in_a_row,
+    Spike,
+    Surplus,
+    batch_speed,
+    count_surplus,
     expected_wait,
+    find_miss,
+    follow_spike,
+    is_at_limit,
     learn_arrival,
     learn_healthy,
     learn_overload,
+    may_miss,
     needed,
     propose_nothing,
     slow_records,
+    spike_rate,
     usage,
     valid_target,
 )
@@ -128,7 +136,7 @@ class ReactiveState:
     """What is remembered from sample to sample.
 
     Attributes:
-        streak: samples in a row with a surplus.
+        streak, low_since: samples in a row with a surplus, and since when.
         executors, since: the current target at the last sample, and when it was first seen.
         at: time of the last sample.
         whole_since: since when all of the target's executors are registered; None: they are not.
@@ -140,6 +148,8 @@ class ReactiveState:
     since: float | None = None
     at: float | None = None
     whole_since: float | None = None
+    spike: Spike | None = None
+    low_since: float = 0.0
 
 
 _Proposal = tuple[Recommendation, ReactiveState]
@@ -218,10 +228,10 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         since = at if changed else state.since
         return replace(state, executors=sample.n, since=since, at=at, whole_since=whole_since)
 
-    def _enough(self, rate: float, state: ReactiveState) -> int | None:
-        """The smallest number that carries this rate; None while the capacity is unknown."""
+    def _enough(self, rate: float, state: ReactiveState, above: int | None = None) -> int | None:
+        """The smallest number that carries this rate, for an increase from ``above``; None: the capacity is unknown."""
         if self.options.learn_from == "processed":
-            return state.learned.enough(rate)
+            return state.learned.enough(rate) if above is None else state.learned.enough_above(rate, above)
         w_max = state.learned.w_max
         return None if w_max is None else needed(rate, w_max)
 
@@ -235,31 +245,32 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     # ------------------------------------------------------------------------------------------- violation
 
     def _find_violation(self, sample: _Sample) -> str | None:
-        """The figure that is beyond its limit, in words."""
-        options, assessment = self.options, sample.assessment
-        if sample.slow >= options.sla:
+        """The figure that is beyond its limit, in words; None also where the objective cannot be missed."""
+        options, assessment, lag_s = self.options, sample.assessment, self.context.objective.lag_s
+        may_be_late = self._catch_up_s is None or may_miss(assessment, lag_s, self._catch_up_s)
+        if sample.slow >= options.sla and may_be_late:
             return f"slow records {percent(sample.slow)} ≥ {percent(options.sla)}"
-        occupancy, limit = assessment.occupancy, options.occupancy_limit
-        if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0:
+        occupancy, limit, ahead_s = assessment.occupancy, options.occupancy_limit, self._catch_up_s or 0.0
+        at_limit = may_be_late or is_at_limit(assessment, lag_s, ahead_s)
+        if occupancy is not None and limit is not None and occupancy >= limit and sample.arrival > 0 and at_limit:
             return f"occupancy {percent(occupancy)} ≥ {percent(limit)}"
-        wait, share = expected_wait(assessment), options.wait_limit
-        if wait is not None and share is not None and (assessment.processed_rate or 0.0) < sample.arrival:
-            limit_s = share * self.context.objective.lag_s
+        speed, wait, share = batch_speed(assessment), expected_wait(assessment), options.wait_limit
+        if wait is not None and share is not None and speed is not None and speed < sample.arrival:
+            limit_s = share * lag_s
             if wait >= limit_s:
                 return f"expected wait {seconds(wait)} ≥ {seconds(limit_s)}"
-        return None
+            if may_be_late and self._catch_up_s is not None:
+                return f"expected wait {seconds(wait)} and growing, at {per_second(speed)}"
+        return None if self._catch_up_s is None else find_miss(assessment, lag_s)
 
     def _decide(self, sample: _Sample, state: ReactiveState, violation: str) -> _Proposal:
         options, n = self.options, sample.n
         state = replace(state, streak=0, learned=self._learn(sample, state))
         wait, limit = self._find_wait(sample, state), self._catch_up_s
-        rate, shown = sample.arrival, state.learned.shown
+        rate = sample.arrival
         if wait is None and limit is not None:
             rate += sample.excess / limit
-        enough = self._enough(rate, state) if options.increase == "needed" else 0
-        if enough is None and shown:
-            # before the first figure: by the highest busy rate of an executor
-            enough = needed(rate, shown)
+        enough = self._enough(rate, state, n) if options.increase == "needed" else 0
         target = max(n + 1 if wait is None else n, enough or 0)
         if wait is not None and wait[0] is ReasonCode.USELESS_EXECUTORS:
             target = n
@@ -310,8 +321,11 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         options, n = self.options, sample.n
         if options.learn_from == "processed" and self._is_settled(sample.assessment):
             state = replace(state, learned=learn_healthy(sample.assessment, state.learned))
-        low = self._find_low_use(sample)
-        enough = self._enough(sample.arrival / options.headroom, state)
+        rate = sample.arrival / options.headroom
+        if self._catch_up_s is not None:
+            state = replace(state, spike=follow_spike(sample.assessment, state.spike))
+            rate = max(rate, spike_rate(state.spike, self.context.objective.lag_s, sample.assessment.trigger_s))
+        low, enough = self._find_low_use(sample), self._enough(rate, state)
         if enough is None and low is not None:
             return self._count_surplus(sample, state, n - 1, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
         if enough is None:
@@ -357,8 +371,8 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
             text = f"{text}, but {unknown} is not known: the count waits"
             return sample.hold(ReasonCode.SURPLUS_COUNTING, text), state
         wanted = options.samples_to_shrink
-        streak, complete = count_in_a_row(state.streak, wanted)
-        state = replace(state, streak=streak)
+        (streak, since), complete = count_surplus(Surplus(state.streak, state.low_since), assessment, wanted)
+        state = replace(state, streak=streak, low_since=since)
         if not complete:
             return sample.hold(ReasonCode.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
         text = f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}"

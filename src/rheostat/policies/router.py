@@ -32,12 +32,20 @@ from rheostat.policies import router_table as tables
 from rheostat.policies.capacity import (
     BuiltInPolicy,
     Recovery,
-    count_in_a_row,
+    Spike,
+    Surplus,
+    batch_speed,
+    count_surplus,
     due_in_s,
     expected_wait,
+    find_miss,
     follow_recovery,
+    follow_spike,
+    is_at_limit,
+    may_miss,
     propose_nothing,
     rescale_s,
+    spike_rate,
     valid_target,
 )
 from rheostat.policies.router_table import Table
@@ -245,6 +253,8 @@ class RouterState:
     decided_at: float | None = None
     streak: int = 0
     recovery: Recovery = field(default_factory=Recovery)
+    spike: Spike | None = None
+    low_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,9 +412,10 @@ def _write_row(turn: Turn, *, has_lag: bool, is_used: bool) -> Turn:
 def _find_lag(turn: Turn) -> str | None:
     """Significant lag, where it is beyond a healthy one or grows, in words."""
     wait, assessment, limit = expected_wait(turn.assessment), turn.assessment, turn.significant_s
-    grows = (assessment.processed_rate or 0.0) < turn.rate
+    done = assessment.processed_rate if assessment.last_batch_records is None else batch_speed(assessment)
+    grows = (done or 0.0) < turn.rate
     if wait is None or wait < limit or not (assessment.backlog_excess or grows):
-        return None
+        return find_miss(assessment, turn.context.objective.lag_s) if turn.options.buffered == "excess" else None
     return f"{several(assessment.backlog or 0, 'record needs', 'records need')} {seconds(wait)} ≥ {seconds(limit)}"
 
 
@@ -413,12 +424,14 @@ def _find_high_utilization(turn: Turn) -> str | None:
     used = turn.assessment.occupancy if by_batches else turn.assessment.busy_ratio
     if used is None or used < limit or turn.rate <= 0:
         return None
+    if by_batches and not is_at_limit(turn.assessment, turn.context.objective.lag_s, turn.catch_up_s):
+        return None
     return f"utilization {percent(used)} ≥ {percent(limit)}"
 
 
 def _find_expected_overload(turn: Turn) -> str | None:
     """A predicted rate beyond the table's for the current target, in words."""
-    carried = turn.state.table.rows.carried(turn.n) if turn.options.eager else None
+    carried = turn.state.table.rows.limit(turn.n) if turn.options.eager else None
     if carried is None:
         return None
     predicted, limit = turn.fit.at(turn.horizon_at), turn.options.eager_utilization * carried
@@ -448,13 +461,15 @@ def _try_decrease(turn: Turn) -> Turn:
     """Down, where there is no lag and no anticipated increase."""
     if turn.unsettled is not None:
         return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decrease")
-    if turn.assessment.backlog_excess:
-        return turn.stay(ReasonCode.CATCHING_UP, f"{records(turn.assessment.backlog_excess)} left to catch up")
+    excess, lag_s = turn.assessment.backlog_excess, turn.context.objective.lag_s
+    if excess and (turn.options.buffered == "all" or may_miss(turn.assessment, lag_s, turn.catch_up_s)):
+        return turn.stay(ReasonCode.CATCHING_UP, f"{records(excess)} left to catch up")
     fit = turn.fit
     rise = fit.at(turn.horizon_at) - fit.at(turn.own_at)
     if turn.options.anticipation == "any" and rise > max(fit.deviation, turn.options.sigma_floor * turn.rate):
         return turn.stay(ReasonCode.FORECAST, f"{per_second(rise)} more are expected: no decrease")
-    return replace(turn, move="down")
+    state = replace(turn.state, spike=follow_spike(turn.assessment, turn.state.spike))
+    return replace(turn, move="down", state=state)
 
 
 def size(turn: Turn) -> Turn:
@@ -500,7 +515,7 @@ def _size_up(turn: Turn) -> Turn:
     buffered = float((assessment.backlog if options.buffered == "all" else assessment.backlog_excess) or 0)
     rate = _target_rate(turn, 0.0 if is_patient else buffered, options.pause_up_s)
     rows = turn.state.table.rows_for_increase()
-    needed = rows.enough(rate)
+    needed = rows.enough_above(rate, turn.n) if options.rows == "learned" else rows.enough(rate)
     if needed is None:
         target = turn.n + 1 if is_settled else turn.n
         text = f"{why.text}; no row in the table: {turn.n} → {target}"
@@ -517,7 +532,7 @@ def _size_up(turn: Turn) -> Turn:
 
 
 def _size_down(turn: Turn) -> Turn:
-    """As many as needed; below the first row, where it is a guess, one less, or without input one by one."""
+    """As many as needed; below the first row at most down to half of it, since the capacity there is a guess."""
     options, rows, fit = turn.options, turn.state.table.rows, turn.fit
     upper = 0.0
     if options.interval is not None:
@@ -525,12 +540,14 @@ def _size_down(turn: Turn) -> Turn:
     if math.isinf(upper):
         return turn.stay(ReasonCode.FORECAST, "too few buckets yet to predict how far the load may rise")
     rate = max(_target_rate(turn, 0.0, options.pause_down_s), upper)
-    needed, idle = rows.enough(rate), turn.assessment.idle
-    if needed is None and not idle:
+    if options.rows == "learned":
+        rate = max(rate, spike_rate(turn.state.spike, turn.context.objective.lag_s, turn.assessment.trigger_s))
+    needed = rows.enough(rate)
+    if needed is None and not turn.assessment.idle:
         return turn.stay(ReasonCode.CAPACITY_UNKNOWN, "no row in the table yet")
     known = 1 if needed is None else tables.make_room(rows, needed, rate, options.utilization_down)
-    first = min([row.executors for row in rows.figures[:1]] + ([turn.n] if idle else []))
-    target = max(1, known, first - 1)
+    least = min(turn.n, rows.figures[0].executors) // 2 if rows.figures else turn.n - 1
+    target = max(1, known, least)
     text = f"up to {per_second(rate)} need {executors(target)} at {percent(options.utilization_down)}"
     if target >= turn.n:
         return turn.stay(ReasonCode.STEADY, f"{text}, the target is {turn.n}", target_rate=rate)
@@ -540,8 +557,11 @@ def _size_down(turn: Turn) -> Turn:
 def post_decision(turn: Turn) -> Turn:
     """Apply the count of decreases and the limits."""
     state, required = turn.state, turn.options.samples_to_shrink
-    streak, is_complete = count_in_a_row(state.streak, required) if turn.target < turn.n else (0, True)
-    turn = replace(turn, state=replace(state, decided_at=turn.assessment.at, streak=streak))
+    surplus, is_complete = Surplus(), True
+    if turn.target < turn.n:
+        surplus, is_complete = count_surplus(Surplus(state.streak, state.low_since), turn.assessment, required)
+    streak, since = surplus
+    turn = replace(turn, state=replace(state, decided_at=turn.assessment.at, streak=streak, low_since=since))
     if not is_complete:
         text = f"{turn.reason.text}; {streak} of {required} in a row: {turn.n} stays"
         return turn.stay(ReasonCode.SURPLUS_COUNTING, text)
