@@ -56,6 +56,6 @@ def test_a_page_that_names_a_source_says_where_it_is_described():
 def test_a_row_tells_type_range_default_and_reason():
     assert (
         "| `guard.largest_step_down` | integer ≥ 1 and ≤ 100000 (executors) or null | `1` "
-        "| The largest decrease by one decision; null: no limit. "
+        "| The largest decrease by one decision, or a third of the current target where that is more; null: no limit. "
         "| one at a time, as in S1: a wrong decrease costs little before it is noticed |"
     ) in reference()

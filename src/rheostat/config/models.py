@@ -102,7 +102,7 @@ class GuardSettings(FrozenModel):
     """The largest increase by one decision; null: no limit. Default: a surge needs its executors at once, and the
     bounds limit the cost."""
     largest_step_down: Annotated[int | None, _EXECUTORS] = 1
-    """The largest decrease by one decision, or a quarter of the current target where that is more; null: no limit.
+    """The largest decrease by one decision, or a third of the current target where that is more; null: no limit.
     Default: one at a time, as in S1: a wrong decrease costs little before it is noticed."""
     cooldown_up_s: Annotated[float, _SECONDS] = 0.0
     """Least time between a change and the next increase. Default: none, as in S1: waiting under a rising load builds

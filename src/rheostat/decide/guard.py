@@ -426,8 +426,8 @@ def unmeasured_queries(target: int, context: Context) -> Change | None:
     return _limit(context, target, allowed, ReasonCode.QUERY_UNMEASURED, text, least=float(least))
 
 
-LARGEST_SHARE = 4
-"""A decrease by a quarter is never too large a step: one at a time, the way down from 500 would take six hours."""
+LARGEST_SHARE = 3
+"""A decrease by a third is never too large a step: one at a time, the way down from 500 would take six hours."""
 
 
 def largest_step(target: int, context: Context) -> Change | None:
