@@ -63,8 +63,8 @@ def seen(last: Batch | None, running: RunningBatch | None = None, *, active: int
         pytest.param(batch(planning_s=15.0), None, id="the planning takes long: the driver"),
         pytest.param(batch(work_s=None), None, id="when the tasks ran is not known"),
         pytest.param(batch(planning_s=None), None, id="the planning is not known"),
-        pytest.param(batch(7.4, work_s=1.0), None, id="in time"),
-        pytest.param(batch(7.5, work_s=1.0), "the last batch took 7.5 s, 6.0 s of them after", id="just late"),
+        pytest.param(batch(5.9, work_s=1.0), None, id="in time"),
+        pytest.param(batch(6.0, work_s=1.0), "the last batch took 6.0 s, 4.5 s of them after", id="just late"),
         pytest.param(None, None, id="no batch yet"),
     ],
 )

@@ -154,7 +154,7 @@ def test_a_pause_holds_everything_back_until_it_is_resumed():
     assert {(o.status, o.reason.code) for o in rig.outcomes[1:]} == {(OutcomeStatus.HELD, ReasonCode.PAUSED)}
     assert rig.loop.status().paused
     rig.loop.resume()
-    rig.cycles(2)
+    rig.cycles(8)
     assert rig.job.executors == 4
     assert [session.note for session in rig.sessions] == [None, "paused", "resumed"]
 
@@ -482,11 +482,11 @@ def test_a_full_disk_under_a_real_journal(tmp_path, monkeypatch):
         patch.setattr("os.write", raises(OSError(errno.ENOSPC, "No space left on device")))
         assert codes(rig.cycles(3)) == [ReasonCode.CYCLE_FAILED] * 3
     rig.job.rate = 400.0
-    rig.cycles(10)
+    rig.cycles(60)
     rig.journal.close()
     assert rig.job.executors == 4
     ids = [record.decision_id for record in read_journal(tmp_path) if isinstance(record, DecisionRecord)]
-    assert ids == list(range(1, 16))
+    assert ids == list(range(1, 66))
 
 
 def test_numbers_go_on_where_the_journal_ended(tmp_path):

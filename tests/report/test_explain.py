@@ -36,8 +36,8 @@ def test_a_change_is_told_from_what_was_seen_to_what_became_of_it(story):
     assert labels[:4] == ["load", "lag", "batch", "cluster"]
     assert [label for label in labels[4:] if label != "expected"] == ["proposed", "decided", "outcome"]
     text = "\n".join(told["lines"])
-    assert f"decision {cycle.record.decision_id}: 1 → 4 executors" in text
-    assert "220/s arriving" in text
+    assert f"decision {cycle.record.decision_id}: 2 → 4 executors" in text
+    assert "400/s arriving" in text
     assert "the objective is lag < 30 s for 99%" in text
     assert "applied: APPLIED: 4 of 4 executors registered; after 2.0 s" in text
     assert told["outcome"]["status"] == "applied"
@@ -63,7 +63,7 @@ def test_the_gathered_story_tells_what_the_policy_wanted_and_what_the_guard_made
 
 def test_a_change_that_the_journal_ends_before_says_so(story):
     cycle = replace(change_up(story), outcome=None)
-    assert "1 → 4 [no outcome: the journal ends]: " in explain_since(story, [cycle])["lines"][1]
+    assert "2 → 4 [no outcome: the journal ends]: " in explain_since(story, [cycle])["lines"][1]
     assert explain_decision(cycle)["lines"][-1] == "  outcome   none: the journal ends"
 
 

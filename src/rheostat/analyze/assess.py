@@ -403,7 +403,7 @@ def useful_tasks(stages: Sequence[StageLoad], reading: ReadingTasks) -> int:
 MOST = 0.5
 """Share of the batch above which the sink's part is its largest."""
 
-_LATE = 0.5
+_LATE = 0.4
 
 BUSY = 2 / 3
 """Slots that are busy for a greater share of the time contradict a sick sink: tasks that take less than half of each

@@ -383,7 +383,7 @@ def batch_speed(assessment: Assessment) -> float | None:
     """Records/s at which batches process what is waiting; None: unknown, or the last batch was too short to show it.
 
     A short batch is mostly its fixed part: one record in 0.7 s does not mean that a thousand take 700 s. A running
-    batch that is already long shows a speed of no more than its records ÷ its age.
+    batch that is already long shows a speed of no more than its records ÷ its age, unless no task runs in it now.
     """
     records, last_s, batch_s = assessment.last_batch_records, assessment.last_batch_s, assessment.batch_s
     speed = busy_rate(assessment)
@@ -392,7 +392,8 @@ def batch_speed(assessment: Assessment) -> float | None:
     shows_s = min(_LONG * period_s, max(assessment.trigger_s or 0.0, _LONG * _LONG * period_s))
     if records is not None and last_s and last_s < shows_s and not assessment.capped:
         speed = None
-    runs_s = batch_s if assessment.running and batch_s and batch_s > (last_s or 0.0) else 0.0
+    works = assessment.running and assessment.active_tasks != 0
+    runs_s = batch_s if works and batch_s and batch_s > (last_s or 0.0) else 0.0
     if assessment.in_flight and runs_s and runs_s >= shows_s:
         return min(assessment.in_flight / runs_s, speed or math.inf)
     return speed

@@ -93,7 +93,7 @@ class ToyJob:
         self.closed = True
 
     def _query(self, at: float) -> QueryReading:
-        parts = range(self.partitions)
+        parts, processed = range(self.partitions), min(self.rate, self.executors * self.capacity)
         latest = tuple((int(self._latest) + part) // self.partitions for part in parts)
         committed = tuple((int(self._committed) + part) // self.partitions for part in parts)
         return QueryReading(
@@ -110,7 +110,7 @@ class ToyJob:
                 planned=committed,
                 committed=committed,
             ),
-            batch=Batch(at, self._batch, self.trigger_s * self._busy(), records=int(self.rate * self.trigger_s)),
+            batch=Batch(at, self._batch, self.trigger_s * self._busy(), records=int(processed * self.trigger_s)),
             running=RunningBatch(at, active=False),
         )
 
