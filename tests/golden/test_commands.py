@@ -23,12 +23,14 @@ def test_a_command_prints_what_was_recorded(name, tmp_path, recorded):
 
 
 @pytest.mark.parametrize("name", WRITTEN_BY)
-def test_a_journal_of_version_0_1_is_decided_as_it_was(name, tmp_path):
+def test_a_journal_of_version_0_1_is_read_and_decided_on(name, tmp_path):
+    """Some decisions are others now (decision record 026); which, is recorded with the command ``replay``."""
     unpack_journal(name, tmp_path / name)
     code, out, _ = run_command(["replay", name, "--json"], tmp_path)
     shown = json.loads(out)
-    assert (code, shown["differences"], shown["failed_cycles"]) == (0, [], 0)
-    assert shown["identical"] == shown["decisions"] > 150
+    assert (code, shown["failed_cycles"]) == (1, 0)
+    assert shown["decisions"] > 150
+    assert shown["identical"] + len(shown["differences"]) == shown["decisions"]
 
 
 def test_no_command_was_left_out(recorded):

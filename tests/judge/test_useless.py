@@ -68,7 +68,7 @@ def changes(recorder: Recorder) -> list[tuple[float, int, int]]:
     [
         pytest.param(NO_FASTER, "constant:1500@1200+constant:6000@2400", 7, id="no faster"),
         pytest.param(CROWDED_SINK, "constant:600@600+constant:5000@3000", 4, id="crowded sink"),
-        pytest.param(HOT_PARTITION, "constant:600@600+constant:6000@3000", 4, id="hot partition"),
+        pytest.param(HOT_PARTITION, "constant:600@600+constant:6000@3000", 5, id="hot partition"),
     ],
 )
 def test_executors_that_do_not_help_are_taken_back_and_rarely_tried_again(policy, job, shape, enough):

@@ -197,7 +197,10 @@ def test_none_comes_in_the_place_of_a_slow_one_while_a_surplus_is_counted():
     decided = [each.decision for each in cycles(journal) if each.at > 0]
     counted = [each for each in decided if each.first == () and "slow: node near" in each.reason.text]
     assert counted[0].reason.code is ReasonCode.SURPLUS_COUNTING
-    assert [(each.target, each.placement.leave) for each in decided if each.acts] == [(2, ("near", "near")), (1, ("mid",))]
+    assert [(each.target, each.placement.leave) for each in decided if each.acts] == [
+        (2, ("near", "near")),
+        (1, ("mid",)),
+    ]
 
 
 def test_a_slow_node_that_was_left_gets_none_while_a_remote_one_has_room():

@@ -8,8 +8,8 @@ its place. The rest of an observation is::
      "c": [at, requested, executors, active, failed, finished, busy], "n": [at, map, used, free, round trips],
      "g": [gap …]}
 
-``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages`` and ``offsets`` last, if there are any)
-and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end of this file.
+``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and ``listing_s`` last, where
+there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end of this file.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ Column = Any
 Bases = list[list[int]]
 """For each column of a table entry the values that the next differences are taken from."""
 
-_BATCH = tuple(field.name for field in fields(Batch) if field.name not in ("stages", "offsets"))
+_LATER: Mapping[str, Any] = {"stages": (), "offsets": (), "listing_s": None}
+"""Fields of a batch that come last, with what stands for one that is left out."""
+_BATCH = tuple(field.name for field in fields(Batch) if field.name not in _LATER)
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
 
 
@@ -120,8 +122,9 @@ class Encoder:
         if query.offsets is not None:
             out["o"] = self._offsets(place, query.offsets)
         if query.batch is not None:
-            stages, offsets = query.batch.stages, query.batch.offsets
-            more = [stages, offsets] if offsets else [stages] if stages else []
+            more = [getattr(query.batch, name) for name in _LATER]
+            while more and more[-1] in ((), None):
+                more.pop()
             out["b"] = [getattr(query.batch, name) for name in _BATCH] + more
         if query.running is not None:
             out["r"] = [getattr(query.running, name) for name in _RUNNING]
@@ -380,9 +383,9 @@ def _check_lengths(what: str, number: int, *columns: list[Any]) -> None:
 
 
 def _batch(row: list[Any]) -> Batch:
-    stages, offsets, *_ = [*row[len(_BATCH) :], (), ()]
+    stages, offsets, listing_s, *_ = [*row[len(_BATCH) :], *list(_LATER.values())[max(0, len(row) - len(_BATCH)) :]]
     work = tuple([StageWork(*stage) for stage in stages])
-    return Batch(**dict(zip(_BATCH, row, strict=False)), stages=work, offsets=tuple(offsets))
+    return Batch(**dict(zip(_BATCH, row, strict=False)), stages=work, offsets=tuple(offsets), listing_s=listing_s)
 
 
 def _blame(where: str, decode: Callable[[], T]) -> T:
