@@ -301,3 +301,9 @@ def test_the_batch_cap_limits_the_queries_that_are_behind(queries, limits):
 )
 def test_usage(changes, expected):
     assert usage(seen(**changes)) == expected
+
+
+def test_the_last_batch_before_idle_hours_teaches_nothing_about_the_number_of_now():
+    busy = seen(last_batch_records=80_000, last_batch_s=8.0)
+    assert busy_rate(busy) == 10_000
+    assert busy_rate(replace(busy, idle=True, executors=1)) is None

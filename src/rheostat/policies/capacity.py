@@ -365,6 +365,7 @@ def busy_rate(assessment: Assessment) -> float | None:
 
     Where its records are unknown (several queries): processed × max(trigger, batch) ÷ batch. That rate is a mean over a
     window and the batch is the last one, so it misleads while either changes, and where the window spans idle time.
+    Without input the last batch is of long ago, and maybe of another number of executors: None.
 
     >>> busy_rate(Assessment(at=0.0, last_batch_records=6000, last_batch_s=4.0, processed_rate=9.0))
     1500.0
@@ -372,6 +373,8 @@ def busy_rate(assessment: Assessment) -> float | None:
     1500.0
     """
     batch_s, records = _last_batch_s(assessment), assessment.last_batch_records
+    if assessment.idle:
+        return None
     if records is not None and assessment.last_batch_s:
         return records / assessment.last_batch_s
     if not assessment.processed_rate or not batch_s:
@@ -450,27 +453,39 @@ def is_at_limit(assessment: Assessment, lag_s: float, ahead_s: float) -> bool:
 
 
 class Spike(NamedTuple):
-    """The largest backlog beyond a healthy one that was worked off in time, and when."""
+    """The largest backlog beyond a healthy one that was worked off in time, and when; 0: none.
+
+    ``overloaded``: the present backlog is that of an overload.
+    """
 
     at: float
     backlog: int
+    overloaded: bool = False
 
 
 def follow_spike(assessment: Assessment, past: Spike | None) -> Spike | None:
     """The spike to be ready for: load that comes in bursts comes again, so a decrease must carry the next one too.
 
-    What an overload has piled up says nothing about the load, so only a backlog beside a speed well above the arrival
-    rate begins one.
+    What an overload has piled up says nothing about the load: only a backlog beside a speed well above the arrival rate
+    begins a spike; an overload ends it, and none begins until that backlog is gone.
+
+    >>> burst = Assessment(at=0.0, backlog=900, backlog_excess=800.0, last_batch_records=400, period_s=15.0)
+    >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), None)
+    Spike(at=0.0, backlog=900, overloaded=False)
+    >>> overload = follow_spike(replace(burst, arrival_rate=60.0, last_batch_s=10.0), None)
+    >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), overload)
+    Spike(at=0.0, backlog=0, overloaded=True)
     """
-    if past is not None and assessment.at - past.at > _SPIKE_S:
-        past = None
+    known = 0 if past is None or assessment.at - past.at > _SPIKE_S else past.backlog
     backlog, beyond = assessment.backlog or 0, bool(assessment.backlog_excess)
-    comes_again = past is not None and backlog >= past.backlog / NOISE
-    speed = batch_speed(assessment)
-    is_new = past is None and beyond and speed is not None and (assessment.arrival_rate or 0.0) < speed / _WAVES
-    if not (comes_again or is_new):
-        return past
-    return Spike(assessment.at, max(backlog, 0 if past is None else past.backlog))
+    arrival, speed = assessment.arrival_rate or 0.0, batch_speed(assessment)
+    at_limit = speed is not None and arrival >= NEAR * speed
+    if beyond and (at_limit or (past is not None and past.overloaded)):
+        return Spike(assessment.at, 0, overloaded=True)
+    begins = beyond and speed is not None and arrival < speed / _WAVES
+    if backlog >= known / NOISE if known else begins:
+        return Spike(assessment.at, max(backlog, known))
+    return past if known else None
 
 
 def spike_rate(past: Spike | None, lag_s: float, trigger_s: float | None) -> float:

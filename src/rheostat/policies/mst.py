@@ -508,7 +508,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         miss = None if ahead_s is None else find_miss(sample.assessment, lag_s)
         at_limit = ahead_s is None or is_at_limit(sample.assessment, lag_s, ahead_s)
         if pressure is not None and pressure > HIGH and at_limit:
-            state = replace(state, streak=0)
+            state = replace(state, streak=0, spike=follow_spike(sample.assessment, state.spike))
             what = f"overloaded for {percent(pressure)} of the time at {_describe_rates(sample.assessment)}"
             wait = None if shortage is not None else self._find_wait(sample, state)
             if wait is not None:

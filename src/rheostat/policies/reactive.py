@@ -204,6 +204,8 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         slow = slow_records(excess, arrival, self.options.slow_interval_s)
         sample = _Sample(assessment, n, arrival, excess, slow)
         state = self._follow(sample, state)
+        if self._catch_up_s is not None:
+            state = replace(state, spike=follow_spike(assessment, state.spike))
         violation = self._find_violation(sample)
         return self._decide_healthy(sample, state) if violation is None else self._decide(sample, state, violation)
 
@@ -323,7 +325,6 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
             state = replace(state, learned=learn_healthy(sample.assessment, state.learned))
         rate = sample.arrival / options.headroom
         if self._catch_up_s is not None:
-            state = replace(state, spike=follow_spike(sample.assessment, state.spike))
             rate = max(rate, spike_rate(state.spike, self.context.objective.lag_s, sample.assessment.trigger_s))
         low, enough = self._find_low_use(sample), self._enough(rate, state)
         if enough is None and low is not None:

@@ -373,6 +373,7 @@ def pre_decision(turn: Turn) -> Turn:
 
 def decide(turn: Turn) -> Turn:
     """Choose up, down or stay; and write the row of the sample."""
+    turn = replace(turn, state=replace(turn.state, spike=follow_spike(turn.assessment, turn.state.spike)))
     if turn.unsettled is not None and turn.options.unsettled == "hold":
         return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decision")
     load, sink = turn.state.load, turn.assessment.sink
@@ -468,8 +469,7 @@ def _try_decrease(turn: Turn) -> Turn:
     rise = fit.at(turn.horizon_at) - fit.at(turn.own_at)
     if turn.options.anticipation == "any" and rise > max(fit.deviation, turn.options.sigma_floor * turn.rate):
         return turn.stay(ReasonCode.FORECAST, f"{per_second(rise)} more are expected: no decrease")
-    state = replace(turn.state, spike=follow_spike(turn.assessment, turn.state.spike))
-    return replace(turn, move="down", state=state)
+    return replace(turn, move="down")
 
 
 def size(turn: Turn) -> Turn:
