@@ -216,6 +216,7 @@ def test_the_matrix_varies_one_property_at_a_time():
         "low rate",
         "spikes",
         "idle for hours",
+        "two queries, one idle",
         "driver-bound",
     ], "L 60 s is missing: the base job has this objective already"
     ten = found["L 10 s"].job
@@ -233,14 +234,14 @@ def test_jobs_of_the_matrix_with_a_load_of_their_own_play_it_once_at_its_own_rat
     for case in request.cases:
         played[case.job_label].append(case)
     assert {label: len(cases) for label, cases in played.items() if len(cases) == 1} == dict.fromkeys(
-        ("low rate", "spikes", "idle for hours", "driver-bound"), 1
+        ("low rate", "spikes", "idle for hours", "two queries, one idle", "driver-bound"), 1
     )
     assert len(played["base"]) == len(played["uncapped"]) == 2
-    [low], [spikes], [idle], [driver] = (
-        played[label] for label in ("low rate", "spikes", "idle for hours", "driver-bound")
-    )
-    assert {(case.treatment.scaled, case.treatment.ranked) for case in (low, spikes, idle, driver)} == {(False, True)}
-    assert low.load.curve(1).cumulative(3600.0) == 3600.0
+    own = [played[label][0] for label in played if len(played[label]) == 1]
+    low, spikes, idle, two, driver = own
+    assert {(case.treatment.scaled, case.treatment.ranked) for case in own} == {(False, True)}
+    assert 3400 < low.load.curve(1).cumulative(3600.0) < 3800
+    assert (two.job.beside, low.job.beside) == (("idle",), ())
     most = capacity(load_job("base"), 20)
     assert idle.load.curve(1).rate(600.0) == pytest.approx(0.28 * most, rel=1e-5)
     assert idle.load.curve(1).rate(3600.0 + 12_000.0) == 0.0

@@ -307,3 +307,24 @@ def test_the_last_batch_before_idle_hours_teaches_nothing_about_the_number_of_no
     busy = seen(last_batch_records=80_000, last_batch_s=8.0)
     assert busy_rate(busy) == 10_000
     assert busy_rate(replace(busy, idle=True, executors=1)) is None
+
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("age_s", "rate", "enough"),
+    [
+        pytest.param(5 * HOUR, 3944.0, 6, id="healed: what was measured hours ago is of another job"),
+        pytest.param(5 * HOUR, 2100.0, 9, id="as expected: it still holds"),
+        pytest.param(HOUR / 2, 3944.0, 9, id="of now: a wave of tasks may explain the jump"),
+        pytest.param(5 * HOUR, 1000.0, 20, id="degraded: at the others, too"),
+    ],
+)
+def test_a_jump_at_one_number_makes_old_figures_at_the_others_doubtful(age_s, rate, enough):
+    now = 20 * HOUR
+    figures = tuple(Figure(n, 1970.0, 3, now - age_s) for n in (9, 10))
+    busy = replace(OVERLOAD, at=now, executors=11, last_batch_records=round(rate * 30), last_batch_s=30.0, batch_s=30.0)
+    learned = learn_overload(busy, Learned(figures=figures), 10)
+    assert learned.figure(11).rate == pytest.approx(rate)
+    assert learned.enough(1800.0) == enough

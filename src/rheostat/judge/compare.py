@@ -425,11 +425,13 @@ def _variants_with_loads(
     most, uncapped = capacity(base, base.n_max), load_job(text, {**overrides, "batch_cap": None})
     planning = {"driver.planning_s": _DRIVER_SHARE * base.period_s}
     driver_bound = load_job(text, {**overrides, **planning})
-    busy = f"constant:{0.28 * most:.6g}@3600"
+    two_queries = load_job(text, {**overrides, "beside": ["idle"]})
+    busy, high = f"constant:{0.28 * most:.6g}@3600", f"constant:{0.6 * most:.6g}@3600"
     for label, job, shape in (
-        ("low rate", base, "constant:1@14400"),
+        ("low rate", base, "poisson:1@14400"),
         ("spikes", uncapped, f"pulses:0..{1.75 * most:.6g}@7200,rise=0,on=6,fall=0,off=54"),
         ("idle for hours", base, f"{busy}+constant:0@25200+{busy}"),
+        ("two queries, one idle", two_queries, f"{busy}+{high}+{busy}"),
         ("driver-bound", driver_bound, f"constant:{0.3 * capacity(driver_bound, base.n_min):.6g}@7200"),
     ):
         yield Variant(label, job, treatment, LoadSpec(shape, shape=shape))

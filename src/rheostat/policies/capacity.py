@@ -18,6 +18,8 @@ bound of the capacity while batches are shorter than τ, and close to it once th
 * A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
+* A new figure that is more than 1.5 times, or less than two thirds, of what was expected at its number removes all
+  figures that are older than an hour: the job has been healed, or has other code [ours].
 
 The capacity is linear between two figures, and in proportion to n beyond them. Nothing is learned before the current
 target has settled, nor where the batch cap limits the rate, nor while an executor is named slow.
@@ -53,6 +55,10 @@ _WAVES = 2.0
 _KEPT = 5
 _TRIGGERS = 3
 """Trigger intervals in a row that are low before a decrease, however many samples they are."""
+_JUMP = 1.5
+"""A figure that differs by more from what was expected at its number makes old figures at the others doubtful."""
+_DOUBTED_S = 3600.0
+"""Figures are old from this age on, s. Younger ones stand beside a jump: waves of tasks make jumps, too."""
 _SPIKE_S = 5400.0
 """How long a spike is remembered, s: longer than an hour, so that hourly ones are."""
 
@@ -327,7 +333,11 @@ def _raise_bound(learned: Learned, executors: int, rate: float, assessment: Asse
 
 
 def _insert(learned: Learned, new: Figure) -> Learned:
-    kept = [each for each in learned.figures if _are_compatible(each, new)]
+    """The figures with a new one. Where it is a jump, a query has been healed or has other code: old figures go."""
+    known = learned.carried(new.executors)
+    jumps = known is not None and not 1 / _JUMP <= new.rate / known <= _JUMP
+    since = new.at - _DOUBTED_S if jumps else -math.inf
+    kept = [each for each in learned.figures if each.at >= since and _are_compatible(each, new)]
     return replace(learned, figures=tuple(sorted([*kept, new], key=lambda each: each.executors)))
 
 
