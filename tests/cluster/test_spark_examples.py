@@ -95,10 +95,12 @@ class SocketLines(Lines):
                 each.close()
 
 
-def under_control(field: Lab, folder: Path, journal: Journal, example: str, *arguments: str) -> list[str]:
+def under_control(
+    field: Lab, folder: Path, journal: Journal, state_partitions: int, example: str, *arguments: str
+) -> list[str]:
     """The command that runs an example with one or two executors."""
     conf = field.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
-    conf |= QUIET | {"spark.sql.shuffle.partitions": "100"}
+    conf |= QUIET | {"spark.sql.shuffle.partitions": str(state_partitions)}
     settings = folder / "rheostat.yaml"
     settings.write_text("profile: demo\nsample_s: 1.0\n")
     command = module_command("rheostat", "run", "--objective", "lag < 6s", "--executors", "1,2")
@@ -136,7 +138,7 @@ def test_the_kafka_word_count_is_scaled_and_counts_right(field: Lab, tmp_path: P
     field.broker.create_topic("counted", 3)
     journal, lines = Journal(tmp_path / "journal"), KafkaLines(field, "counted")
     arguments = (field.broker.bootstrap, "subscribe", "counted")
-    command = under_control(field, tmp_path, journal, "structured_kafka_wordcount", *arguments)
+    command = under_control(field, tmp_path, journal, 100, "structured_kafka_wordcount", *arguments)
     with script(field, tmp_path, "counted", command, {}) as part:
         lives(field, journal.decisions, f"the autoscaler to attach: {part.log}")
         with worker(field, cores=2):
@@ -161,7 +163,7 @@ def test_an_example_that_reads_a_socket_is_left_alone_and_counts_right(
 ) -> None:
     """A socket cannot say what is waiting: no number of executors can be derived from it, and the reason says so."""
     journal, lines = Journal(tmp_path / "journal"), SocketLines()
-    command = under_control(field, tmp_path, journal, example, "127.0.0.1", str(lines.port), *arguments)
+    command = under_control(field, tmp_path, journal, 3, example, "127.0.0.1", str(lines.port), *arguments)
     try:
         with script(field, tmp_path, example, command, {}) as part:
             lives(field, journal.decisions, f"the autoscaler to attach: {part.log}")
