@@ -130,13 +130,11 @@ def _assess(
     query = figures[0] if len(figures) == 1 else _combine(figures)
     offsets = query.offsets
     draining, drain_s = _drain_time(offsets.backlog, offsets.arrival_rate, query.processed_rate)
-    tasks, stages = _read_stages(readings, figures)
-    slots = cluster.slots_per_executor
     return Assessment(
         at=observation.at,
         executors=cluster.executors,
         requested=cluster.requested,
-        slots_per_executor=slots,
+        slots_per_executor=cluster.slots_per_executor,
         cores_per_executor=cluster.cores_per_executor,
         arrival_rate=offsets.arrival_rate,
         arrival_rates=_by_topic([each.offsets for each in figures]),
@@ -175,20 +173,34 @@ def _assess(
         idle=query.idle,
         by_query=tuple(map(_load_of, readings, figures)) if len(figures) > 1 else (),
         nodes=observation.nodes,
-        sink=None if cluster.at is None else read_sink(readings, figures, state.cluster),
-        skew=state.machines.skew,
-        behind=next((each.offsets.behind for each in figures if each.offsets.behind is not None), None),
-        excluded=cluster.excluded,
-        excluded_on=_nodes_of(cluster.excluded, observation),
-        tasks=tasks,
-        useful_executors=-(-tasks // slots) if tasks and slots else None,
-        stages=stages,
         wait_s=query.wait_s,
-        work_s=largest(None if each.batch is None else executors_part(each.batch) for each in readings),
-        driver=read_driver(readings, figures),
         last_batch_done=query.last_batch_done,
+        **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
     )
+
+
+def _read_limits(
+    observation: Observation,
+    readings: Sequence[QueryReading],
+    figures: Sequence[QueryFigures],
+    cluster: ClusterFigures,
+    state: AnalysisState,
+) -> dict[str, Any]:
+    """Fields of the assessment about what else than the number of executors may limit the job."""
+    (tasks, stages), slots = _read_stages(readings, figures), cluster.slots_per_executor
+    return {
+        "sink": None if cluster.at is None else read_sink(readings, figures, state.cluster),
+        "skew": state.machines.skew,
+        "behind": next((each.offsets.behind for each in figures if each.offsets.behind is not None), None),
+        "excluded": cluster.excluded,
+        "excluded_on": _nodes_of(cluster.excluded, observation),
+        "tasks": tasks,
+        "useful_executors": -(-tasks // slots) if tasks and slots else None,
+        "stages": stages,
+        "work_s": largest(None if each.batch is None else executors_part(each.batch) for each in readings),
+        "driver": read_driver(readings, figures),
+    }
 
 
 def _find_missing(query: QueryFigures, cluster: ClusterFigures) -> tuple[str, ...]:
