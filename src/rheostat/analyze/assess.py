@@ -114,8 +114,7 @@ def analyze(
 
 def _find_fault(query: QueryReading, figures: QueryFigures, impossible: set[str], since: float) -> Unmeasured | None:
     """Why a query is not measured; None: it is."""
-    unknown = [name for name, value in zip(_OF_QUERY, _needed(figures), strict=True) if value is None]
-    lacks = tuple(sorted(impossible) or unknown)
+    lacks = tuple(sorted(impossible) or _find_unknown(figures))
     return Unmeasured(query.name or query.query_id, since, lacks, query.uncountable) if lacks else None
 
 
@@ -204,13 +203,13 @@ def _read_limits(
 
 
 def _find_missing(query: QueryFigures, cluster: ClusterFigures) -> tuple[str, ...]:
-    known_ones = dict(zip(_OF_QUERY, _needed(query), strict=True)) | {"executors": cluster.executors}
-    return tuple([name for name in NEEDED if known_ones[name] is None])
+    return tuple(sorted([*_find_unknown(query), *(["executors"] if cluster.executors is None else [])]))
 
 
-def _needed(query: QueryFigures) -> tuple[float | None, ...]:
+def _find_unknown(query: QueryFigures) -> list[str]:
     offsets = query.offsets
-    return offsets.arrival_rate, offsets.backlog, query.backlog_excess, query.batch_s, offsets.lag_s
+    needed = (offsets.arrival_rate, offsets.backlog, query.backlog_excess, query.batch_s, offsets.lag_s)
+    return [name for name, value in zip(_OF_QUERY, needed, strict=True) if value is None]
 
 
 def _by_topic(offsets: Sequence[OffsetFigures]) -> tuple[tuple[str, float], ...]:

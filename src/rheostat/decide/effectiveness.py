@@ -22,7 +22,7 @@ from enum import StrEnum
 from math import ceil
 from typing import NamedTuple
 
-from rheostat.analyze.assess import COUNTS, MOST
+from rheostat.analyze.assess import COUNTS, IN_USE, MOST
 from rheostat.analyze.batches import HIGH
 from rheostat.config.models import GuardSettings
 from rheostat.decide.partitions import tasks_of_batch, waves
@@ -46,7 +46,6 @@ _WARM_S = 60.0
 """Executors that have worked so long are warm, however few batches that were."""
 _PATIENCE = 8
 """Batches that a trial may take, where they are long."""
-_IN_USE = 0.5
 
 
 class Cause(StrEnum):
@@ -271,7 +270,7 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
         return Cause.DRIVER
     if assessment.busy_ratio is None:
         return None
-    return Cause.BROKER if assessment.busy_ratio >= _IN_USE else Cause.DRIVER
+    return Cause.BROKER if assessment.busy_ratio >= IN_USE else Cause.DRIVER
 
 
 def try_again(executors: int, share: float) -> int:

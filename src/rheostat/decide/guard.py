@@ -382,11 +382,9 @@ def useful_executors(target: int, context: Context) -> Change | None:
     if most is None:
         return None
     of_slots = several(assessment.slots_per_executor, "slot") if assessment.slots_per_executor else "unknown slots"
-    tasks = (
-        "the largest stage keeps"
-        if assessment.tasks is None
-        else f"{several(assessment.tasks, 'task keeps', 'tasks keep')}"
-    )
+    tasks = "the largest stage keeps"
+    if assessment.tasks is not None:
+        tasks = several(assessment.tasks, "task keeps", "tasks keep")
     text = f"{tasks} at most {executors(most)} of {of_slots} busy"
     allowed = max(context.current, min(target, most))
     return _limit(context, target, allowed, ReasonCode.USELESS_EXECUTORS, text, useful=float(most))
