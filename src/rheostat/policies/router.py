@@ -447,12 +447,15 @@ def _can_wait_out(turn: Turn, carried: float) -> bool:
     """Whether the present rate is a spike, and there is time to see whether it stays.
 
     That is so if the lag would not be significant even if the rate stayed: until the outliers reset the baseline and
-    an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each second.
+    an increase is done, counted from the time of the figures, the wait grows by rate ÷ carried − 1 each second. Where
+    batches are too short to show a speed, the backlog waits as the table says.
     """
-    options, load, wait = turn.options, turn.state.load, expected_wait(turn.assessment)
+    options, load, backlog = turn.options, turn.state.load, turn.assessment.backlog
     is_spike = load.outliers or is_outlier(load.fit, Point(turn.middle_at, turn.rate), options)
-    if not options.ride_out or wait is None or not is_spike:
+    if not options.ride_out or backlog is None or not is_spike:
         return False
+    wait = expected_wait(turn.assessment)
+    wait = backlog / carried if wait is None else wait
     buckets = options.outliers_to_reset - len(load.outliers)
     takes_s = buckets * options.bucket_s + turn.horizon_at - turn.own_at
     return wait + max(0.0, turn.rate / carried - 1) * takes_s < turn.significant_s
