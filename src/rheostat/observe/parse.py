@@ -39,7 +39,7 @@ def parse_executors(
 
 
 def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Executor:
-    cores, slots = entry["totalCores"], entry.get("maxTasks")
+    cores, slots, gc_ms = entry["totalCores"], entry.get("maxTasks"), entry.get("totalGCTime")
     excluded = entry.get("isExcluded") or entry.get("isBlacklisted") or entry.get("excludedInStages")
     return Executor(
         executor_id=entry["id"],
@@ -52,6 +52,7 @@ def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Exec
         added_at=place(_time(entry["addTime"])),
         slots=None if slots == cores else slots,
         excluded=bool(excluded),
+        gc_s=None if gc_ms is None else gc_ms / 1000,
     )
 
 
