@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import compress
 from typing import Any, NamedTuple
@@ -103,6 +103,10 @@ class Batch:
         stages: in order; empty where they are unknown.
         offsets: how far it went in each source, in the order of the plan, with offsets that are no records; None where
             its start is unknown. Empty: not told.
+        reread_s: task time of the stages that read more records than the batch has: other data than its input, anew.
+            None: unknown, as are the two below.
+        reread_least_s: the mean task time of the longest of them, which no number of slots shortens.
+        reread_records: records that they read.
     """
 
     at: float
@@ -118,6 +122,25 @@ class Batch:
     stages: tuple[StageWork, ...] = ()
     offsets: tuple[int | None, ...] = ()
     listing_s: float | None = None
+    reread_s: float | None = None
+    reread_least_s: float | None = None
+    reread_records: int | None = None
+
+    def with_reads(self, read: Sequence[int | None]) -> Batch:
+        """The batch with what its stages read anew, from the records that each has ``read``.
+
+        No stage reads more records of the sources than the batch has, nor more parts of a batch that is kept: what does
+        reads other data. A table that is smaller than the batch costs little beside it.
+        """
+        if self.records is None or None in read or len(read) != len(self.stages):
+            return self
+        found = [(work, n) for work, n in zip(self.stages, read, strict=True) if n is not None and n > self.records]
+        return replace(
+            self,
+            reread_s=sum([work.busy_s for work, _ in found]),
+            reread_least_s=max([work.busy_s / max(1, work.tasks) for work, _ in found], default=0.0),
+            reread_records=sum([n for _, n in found]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,6 +524,9 @@ class Assessment:
         failing: the queries that fail and start again, and how, as text.
         gc: how much of the task time garbage collection takes on which executors, as text; None: little, or unknown.
         gc_share: of the task time on all executors, where it is much on some.
+        reread: how much of the task time goes to data that each batch reads anew, as text; None: little, or unknown.
+        reread_share: that share.
+        reread_bound: whether reading it takes so much of the batch that more executors cannot shorten this much.
     """
 
     at: float
@@ -566,6 +592,9 @@ class Assessment:
     failing: tuple[str, ...] = ()
     gc: str | None = None
     gc_share: float | None = None
+    reread: str | None = None
+    reread_share: float | None = None
+    reread_bound: bool = False
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -598,6 +627,7 @@ class ReasonCode(StrEnum):
     METRICS_STALE = "METRICS_STALE"
     QUERY_UNMEASURED = "QUERY_UNMEASURED"
     QUERY_FAILS = "QUERY_FAILS"
+    DATA_REREAD = "DATA_REREAD"
     OBJECTIVE_TOO_SHORT = "OBJECTIVE_TOO_SHORT"
     RESCALE_RUNNING = "RESCALE_RUNNING"
     TASK_FAILURES = "TASK_FAILURES"

@@ -1,4 +1,4 @@
-"""What takes time in vain: queries that fail and start again, garbage collection."""
+"""What takes time in vain: queries that fail and start again, garbage collection, data read anew."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from rheostat.model import (
     QueryReading,
     RunningBatch,
     SourceInfo,
+    StageWork,
 )
 
 SETTINGS = AnalysisSettings(objective_lag_s=60.0)
@@ -173,3 +174,39 @@ def test_a_window_in_which_no_task_ended_goes_on_while_tasks_run():
     *_, running, idle = collected((0.0, BEGIN, 1), (60.0, heavy, 1), (120.0, heavy, 1), (180.0, heavy, 0))
     assert running.gc is not None
     assert idle.gc is None
+
+
+# Data that each batch reads anew
+
+
+@pytest.mark.parametrize(
+    ("read", "share", "bound"),
+    [
+        pytest.param(2_000_000, 0.8, True, id="most of the batch, in two tasks"),
+        pytest.param(1000, None, False, id="a small table"),
+        pytest.param(None, None, False, id="unknown"),
+    ],
+)
+def test_data_that_each_batch_reads_anew_is_named(read, share, bound):
+    batch = Batch(100.0, 7, 9.0, records=1000, stages=(StageWork(2, 16.0), StageWork(8, 4.0)))
+    (seen,) = assess([look(100.0, replace(run(100.0, 1, 7, finished=True), batch=batch.with_reads((read, 1000))))])
+    assert (seen.reread_share, seen.reread_bound) == (share, bound)
+    if share is not None:
+        assert seen.reread == (
+            "each batch of the query orders reads 2 000 000 records of other data than its input anew, "
+            "which takes 80 % of the task time"
+        )
+
+
+def test_more_slots_shorten_what_is_read_in_many_tasks():
+    batch = Batch(100.0, 7, 9.0, records=1000, stages=(StageWork(16, 16.0), StageWork(8, 4.0)))
+    reading = replace(run(100.0, 1, 7, finished=True), batch=batch.with_reads((2_000_000, 1000)))
+    (seen,) = assess([look(100.0, reading)])
+    assert (seen.reread_share, seen.reread_bound) == (0.8, False)
+
+
+def test_a_quarter_of_the_task_time_is_no_cause():
+    batch = Batch(100.0, 7, 9.0, records=1000, stages=(StageWork(2, 1.0), StageWork(8, 3.0)))
+    reading = replace(run(100.0, 1, 7, finished=True), batch=batch.with_reads((2_000_000, 1000)))
+    (seen,) = assess([look(100.0, reading)])
+    assert seen.reread is None

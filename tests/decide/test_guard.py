@@ -385,6 +385,9 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
             id="a long wait is named in a hold",
         ),
         pytest.param(DOWN, {"wait_s": 20.0, "lag_s": 20.0}, DOWN, ReasonCode.FIXED, id="a long wait: down"),
+        pytest.param(UP, {"reread": "x", "reread_bound": True}, STAY, ReasonCode.DATA_REREAD, id="read anew: not up"),
+        pytest.param(UP, {"reread": "x"}, UP, ReasonCode.FIXED, id="read anew in many tasks: up"),
+        pytest.param(DOWN, {"reread": "x", "reread_bound": True}, DOWN, ReasonCode.FIXED, id="read anew: down"),
         pytest.param(UP, {"failing": (FAILS,)}, STAY, ReasonCode.QUERY_FAILS, id="the query fails: not up"),
         pytest.param(STAY, {"failing": (FAILS,)}, STAY, ReasonCode.QUERY_FAILS, id="the query fails: named in a hold"),
         pytest.param(DOWN, {"failing": (FAILS,)}, DOWN, ReasonCode.FIXED, id="the query fails: down"),
@@ -539,6 +542,8 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "capped": True,
         "sink": "slow",
         "failing": ("fails",),
+        "reread": "reads anew",
+        "reread_bound": True,
         "useful_executors": 1,
         "driver": "slow",
     }

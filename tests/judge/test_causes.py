@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.judge.test_useless import POLICIES, changes, play
 
@@ -52,4 +54,31 @@ def test_executors_that_share_what_fills_the_memory_are_added_as_they_help():
     job = {"events": [{"kind": "garbage", "at_s": 600, "share": 0.6, "executors": 2}], "start_executors": 2}
     recorder = play("reactive", job, "constant:2500@3600", 3600.0)
     assert recorder.acts[-1].after > 2
+    assert ReasonCode.INEFFECTIVE not in {*recorder.holds, *(act.code for act in recorder.acts)}
+
+
+def with_table(tasks: int, seconds: float) -> dict[str, Any]:
+    """A job whose batches join a table, which they read anew in so many tasks."""
+    table = {"name": "table", "tasks": tasks, "cost_ms": 0.0, "task_ms": 1000 * seconds, "reads": 50_000_000}
+    return {"stages": [table, {"name": "read", "cost_ms": 0.5, "task_ms": 20.0}], "start_executors": 2}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_executors_are_added_for_a_table_that_two_tasks_read_anew(policy):
+    """A batch takes 40 s on any number of executors, where it may take 30."""
+    made = changes(play(policy, with_table(2, 40.0), "constant:300@1800", 1800.0))
+    assert all(after <= 2 for at, _, after in made if at > 300), made
+
+
+def test_the_table_is_named():
+    held = play("reactive", with_table(2, 40.0), "constant:300@1800", 1800.0).holds[ReasonCode.DATA_REREAD]
+    assert "each batch of the query base reads 50 000 000 records of other data than its input anew, " in held.text
+    assert "cache it, or read less of it" in held.text
+
+
+def test_executors_are_added_where_a_table_is_read_in_many_tasks():
+    """On two executors a batch takes 60 s, where it may take 30."""
+    recorder = play("reactive", with_table(24, 5.0), "constant:300@1800", 1800.0)
+    assert max(act.after for act in recorder.acts) > 2
+    assert "reads 50 000 000 records of other data than its input anew" in recorder.acts[-1].text
     assert ReasonCode.INEFFECTIVE not in {*recorder.holds, *(act.code for act in recorder.acts)}

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.analyze.batches import QueryFigures, describe_failures, executors_part, is_driver_bound, read_query
+from rheostat.analyze.batches import (
+    DRIVEN,
+    QueryFigures,
+    describe_failures,
+    executors_part,
+    is_driver_bound,
+    read_query,
+)
 from rheostat.analyze.executors import (
     ClusterFigures,
     busy_during,
@@ -32,6 +39,7 @@ from rheostat.analyze.state import (
 )
 from rheostat.config.models import ELSEWHERE
 from rheostat.model import Assessment, Batch, Observation, QueryLoad, QueryReading, StageLoad, StageWork, Unmeasured
+from rheostat.text import percent, records
 
 if TYPE_CHECKING:
     from rheostat.config.models import Settings
@@ -52,6 +60,7 @@ NEEDED = tuple(sorted([*_OF_QUERY, "executors"]))
 them: in overload they may stay unknown for minutes, and an increase must not wait then."""
 
 _UNREAD = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
+_UNREAD += ("reread_s", "reread_least_s", "reread_records")
 """Figures of batches that nothing else checks."""
 
 IN_USE = 0.5
@@ -233,6 +242,7 @@ def _read_limits(
         "stages": stages,
         "work_s": largest(None if each.batch is None else executors_part(each.batch) for each in readings),
         "driver": read_driver(readings, figures),
+        **_read_reread(readings),
     }
 
 
@@ -484,6 +494,31 @@ def read_driver(readings: Sequence[QueryReading], figures: Sequence[QueryFigures
         listing = f" ({listing_s:.1f} s of that to list what is new)"
     parts = f"{planning_s:.1f} s of them to plan it{listing} and {commit_s:.1f} s to commit"
     return f"the last batch took {batch.duration_s:.1f} s, {parts}"
+
+
+REREAD = 0.25
+"""Share of the task time from which on it is worth a word that each batch reads other data than its input."""
+
+
+def _read_reread(readings: Sequence[QueryReading]) -> dict[str, Any]:
+    """Fields of the assessment about data that each batch reads anew, of the query where it takes the largest share."""
+    shares = [(_reread_share(each.batch), number) for number, each in enumerate(readings) if each.batch is not None]
+    share, number = max(shares, default=(0.0, 0))
+    if share <= REREAD:
+        return {}
+    query = readings[number]
+    batch: Any = query.batch
+    text = (
+        f"each batch of the query {query.name or query.query_id} reads {records(batch.reread_records)} of other data "
+        f"than its input anew, which takes {percent(share)} of the task time"
+    )
+    bound = len(readings) == 1 and batch.reread_least_s > DRIVEN * batch.duration_s
+    return {"reread": text, "reread_share": share, "reread_bound": bound}
+
+
+def _reread_share(batch: Batch) -> float:
+    whole_s = math.fsum([stage.busy_s for stage in batch.stages])
+    return batch.reread_s / whole_s if batch.reread_s and batch.reread_records and whole_s > 0 else 0.0
 
 
 def sink_part(batch: Batch) -> float | None:

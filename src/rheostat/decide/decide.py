@@ -212,6 +212,7 @@ STEPS: tuple[Step, ...] = (
     Step(guard.batch_cap, _UP, (_C.BATCH_CAP,), ("batch_cap",), self_manageable=True),
     Step(guard.sick_sink, _UP, (_C.SICK_SINK,), ("sick_sink",), self_manageable=True),
     Step(guard.driver_bound, _UP, (_C.DRIVER_BOUND,), ("sick_sink",), self_manageable=True),
+    Step(guard.data_reread, _UP, (_C.DATA_REREAD,)),
     Step(guard.query_fails, _UP, (_C.QUERY_FAILS,), on_hold=True),
     Step(guard.objective_too_short, _UP, (_C.OBJECTIVE_TOO_SHORT,), on_hold=True),
     Step(guard.ineffective, _UP, (_C.INEFFECTIVE,), _INEFFECTIVE),

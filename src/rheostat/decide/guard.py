@@ -294,6 +294,18 @@ def driver_bound(target: int, context: Context) -> Change | None:
     return stay(context, ReasonCode.DRIVER_BOUND, text, wanted=float(target))
 
 
+def data_reread(target: int, context: Context) -> Change | None:
+    """No increase while most of a late batch passes with reading data anew, in too few tasks for more slots."""
+    assessment = context.assessment
+    if assessment.reread is None or not assessment.reread_bound:
+        return None
+    text = f"{assessment.reread}: its tasks have a slot each, so more executors do not help; {_KEEP_IT}"
+    return stay(context, ReasonCode.DATA_REREAD, text, wanted=float(target), reread_share=assessment.reread_share)
+
+
+_KEEP_IT = "cache it, or read less of it"
+
+
 def query_fails(target: int, context: Context) -> Change | None:
     """No increase, but the cause, while every query fails and starts again: it repeats its batches, on any number."""
     assessment = context.assessment
@@ -624,6 +636,9 @@ def name_causes(reason: Reason, assessment: Assessment) -> Reason:
     if assessment.gc is not None:
         causes.append(f"{assessment.gc}: give each more memory, or fewer slots")
         figures = {**figures, "gc_share": assessment.gc_share}
+    if assessment.reread is not None and assessment.reread not in reason.text:
+        causes.append(f"{assessment.reread}: {_KEEP_IT}")
+        figures = {**figures, "reread_share": assessment.reread_share}
     reason = replace(reason, text="; ".join([reason.text, *causes]), figures=figures) if causes else reason
     return name_slow(reason, assessment)
 

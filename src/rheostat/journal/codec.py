@@ -9,8 +9,8 @@ its place. The rest of an observation is::
      "n": [at, map, used, free, round trips],
      "g": [gap …]}
 
-``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and ``listing_s`` last, where
-there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end
+``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and those behind them last,
+where there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end
 of this file.
 """
 
@@ -70,7 +70,8 @@ Column = Any
 Bases = list[list[int]]
 """For each column of a table entry the values that the next differences are taken from."""
 
-_LATER: Mapping[str, Any] = {"stages": (), "offsets": (), "listing_s": None}
+_REREAD = ("reread_s", "reread_least_s", "reread_records")
+_LATER: Mapping[str, Any] = {"stages": (), "offsets": (), "listing_s": None} | dict.fromkeys(_REREAD)
 """Fields of a batch that come last, with what stands for one that is left out."""
 _BATCH = tuple(field.name for field in fields(Batch) if field.name not in _LATER)
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
@@ -394,9 +395,9 @@ def _check_lengths(what: str, number: int, *columns: list[Any]) -> None:
 
 
 def _batch(row: list[Any]) -> Batch:
-    stages, offsets, listing_s, *_ = [*row[len(_BATCH) :], *list(_LATER.values())[max(0, len(row) - len(_BATCH)) :]]
-    work = tuple([StageWork(*stage) for stage in stages])
-    return Batch(**dict(zip(_BATCH, row, strict=False)), stages=work, offsets=tuple(offsets), listing_s=listing_s)
+    values = {**_LATER, **dict(zip((*_BATCH, *_LATER), row, strict=False))}
+    values["stages"] = tuple([StageWork(*stage) for stage in values["stages"]])
+    return Batch(**{**values, "offsets": tuple(values["offsets"])})
 
 
 def _blame(where: str, decode: Callable[[], T]) -> T:

@@ -173,7 +173,8 @@ def with_stages(
             return batch
         spans_ms = [(each["firstTaskLaunchedTime"] or each["submissionTime"], each["completionTime"]) for each in mine]
         work = [StageWork(each["numTasks"], each["executorRunTime"] / 1000) for each in reversed(mine)]
-        return replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work))
+        batch = replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work))
+        return batch.with_reads([each.get("inputRecords") for each in reversed(mine)])
     except (KeyError, TypeError, AttributeError) as error:
         message = f"a stage or job that is not understood: {error!r}"
         raise ValueError(message) from error

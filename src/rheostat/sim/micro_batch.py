@@ -239,7 +239,8 @@ class MicroBatches(Engine):
         planning_s = self._job.driver.planning_s
         duration_s, commit_s = batch.end - batch.start, batch.end - batch.tasks_end
         work_s, seen = batch.placed[-1].end - batch.start - planning_s, self._job.metrics.work_seen
-        return Batch(
+        reads = [stage.reads for stage in self._job.stages]
+        report = Batch(
             at=batch.end,
             batch_id=batch.batch_id,
             duration_s=duration_s,
@@ -251,6 +252,7 @@ class MicroBatches(Engine):
             work_s=work_s * seen if seen else None,
             stages=tuple(map(_sum_stage, batch.placed)) if seen == 1.0 else (),
         )
+        return report.with_reads(reads) if any(reads) else report
 
 
 def batch_end(committed: Positions, latest: Positions, cap: int | None) -> Positions:
