@@ -10,8 +10,8 @@ its place. The rest of an observation is::
      "g": [gap …]}
 
 ``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and those behind them last,
-where there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end
-of this file.
+where there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see
+the end of this file.
 """
 
 from __future__ import annotations
