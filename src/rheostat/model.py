@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import compress
 from typing import Any, NamedTuple
@@ -103,6 +103,10 @@ class Batch:
         stages: in order; empty where they are unknown.
         offsets: how far it went in each source, in the order of the plan, with offsets that are no records; None where
             its start is unknown. Empty: not told.
+        reread_s: task time of the stages that read more records than the batch has: other data than its input, anew.
+            None: unknown, as are the two below.
+        reread_least_s: the mean task time of the longest of them, which no number of slots shortens.
+        reread_records: records that they read.
     """
 
     at: float
@@ -118,6 +122,25 @@ class Batch:
     stages: tuple[StageWork, ...] = ()
     offsets: tuple[int | None, ...] = ()
     listing_s: float | None = None
+    reread_s: float | None = None
+    reread_least_s: float | None = None
+    reread_records: int | None = None
+
+    def with_reads(self, read: Sequence[int | None]) -> Batch:
+        """The batch with what its stages read anew, from the records that each has ``read``.
+
+        No stage reads more records of the sources than the batch has, nor more parts of a batch that is kept: what does
+        reads other data. A table that is smaller than the batch costs little beside it.
+        """
+        if self.records is None or None in read or len(read) != len(self.stages):
+            return self
+        found = [(work, n) for work, n in zip(self.stages, read, strict=True) if n is not None and n > self.records]
+        return replace(
+            self,
+            reread_s=sum([work.busy_s for work, _ in found]),
+            reread_least_s=max([work.busy_s / max(1, work.tasks) for work, _ in found], default=0.0),
+            reread_records=sum([n for _, n in found]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +186,7 @@ class QueryReading:
         trigger_s: processing-time interval of the trigger; 0: as soon as possible.
         failed_because: the exception that ended the query.
         uncountable: a source of which it can never be known how many records wait, by its kind; None: there is none.
+        failed_before: the exception that ended the run before this one; None: it ended in order, or unknown.
     """
 
     query_id: str
@@ -175,6 +199,7 @@ class QueryReading:
     running: RunningBatch | None = None
     failed_because: str | None = None
     uncountable: str | None = None
+    failed_before: str | None = None
 
 
 class Executor(NamedTuple):
@@ -187,6 +212,7 @@ class Executor(NamedTuple):
         node: its node, where that is known and is not named like the host.
         slots: tasks that it runs at a time; None: one on each core.
         excluded: whether Spark gives it no task, after failures on it or on its host.
+        gc_s: of ``busy_s``, in garbage collection.
     """
 
     executor_id: str
@@ -200,6 +226,7 @@ class Executor(NamedTuple):
     node: str | None = None
     slots: int | None = None
     excluded: bool = False
+    gc_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +269,7 @@ class Cluster:
     Attributes:
         requested: the number that was requested last; None: no request yet.
         excluded: ids of those that get no task, oldest first.
+        gc_s: empty where it is not told.
     """
 
     at: float
@@ -252,11 +280,12 @@ class Cluster:
     busy_s: tuple[float | None, ...] = ()
     requested: int | None = None
     excluded: tuple[str, ...] = ()
+    gc_s: tuple[float | None, ...] = ()
 
     @classmethod
     def of(cls, at: float, executors: Iterable[Executor], requested: int | None = None) -> Cluster:
         columns = _columns(Executor, executors)
-        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes, slots, excluded = columns
+        ids, hosts, cores, active, failed, finished, busy_s, added_at, nodes, slots, excluded, gc_s = columns
         slots = () if all(each is None for each in slots) else slots
         return cls(
             at=at,
@@ -267,6 +296,7 @@ class Cluster:
             busy_s=busy_s,
             requested=requested,
             excluded=tuple(compress(ids, excluded)),
+            gc_s=() if all(each is None for each in gc_s) else gc_s,
         )
 
     @property
@@ -278,8 +308,8 @@ class Cluster:
         """
         fixed, counters = self.roster, (self.active_tasks, self.failed_tasks, self.finished_tasks, self.busy_s)
         slots = fixed.slots or (None,) * len(fixed.ids)
-        excluded = [each in self.excluded for each in fixed.ids]
-        columns = (fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, slots, excluded)
+        excluded, gc_s = [each in self.excluded for each in fixed.ids], self.gc_s or (None,) * len(fixed.ids)
+        columns = (fixed.ids, fixed.hosts, fixed.cores, *counters, fixed.added_at, fixed.nodes, slots, excluded, gc_s)
         return tuple([Executor(*row) for row in zip(*columns, strict=True)])
 
 
@@ -386,12 +416,14 @@ class Unmeasured(NamedTuple):
         since: since when it has been so.
         lacks: names of the figures that are unknown or impossible.
         source: the source of which it can never be known how many records wait; None: the figures may come.
+        fails: how it fails and starts again, as text; None: it does not.
     """
 
     query: str
     since: float
     lacks: tuple[str, ...] = ()
     source: str | None = None
+    fails: str | None = None
 
     @property
     def why(self) -> str:
@@ -402,6 +434,8 @@ class Unmeasured(NamedTuple):
         >>> Unmeasured("orders", 0.0, ("backlog", "lag_s")).why
         'backlog, lag_s of the query orders'
         """
+        if self.fails is not None:
+            return f"what the query {self.query} needs, as it {self.fails}"
         if self.source is None:
             return f"{', '.join(self.lacks)} of the query {self.query}"
         waits = f"how many records wait in the source {self.source!r} of the query {self.query}"
@@ -487,6 +521,12 @@ class Assessment:
         work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
         driver: why the driver delays the batches, as text; None: it does not, or unknown.
         last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
+        failing: the queries that fail and start again, and how, as text.
+        gc: how much of the task time garbage collection takes on which executors, as text; None: little, or unknown.
+        gc_share: of the task time on all executors, where it is much on some.
+        reread: how much of the task time goes to data that each batch reads anew, as text; None: little, or unknown.
+        reread_share: that share.
+        reread_bound: whether reading it takes so much of the batch that more executors cannot shorten this much.
     """
 
     at: float
@@ -549,6 +589,12 @@ class Assessment:
     work_s: float | None = None
     driver: str | None = None
     last_batch_done: int | None = None
+    failing: tuple[str, ...] = ()
+    gc: str | None = None
+    gc_share: float | None = None
+    reread: str | None = None
+    reread_share: float | None = None
+    reread_bound: bool = False
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -580,6 +626,8 @@ class ReasonCode(StrEnum):
     METRICS_INVALID = "METRICS_INVALID"
     METRICS_STALE = "METRICS_STALE"
     QUERY_UNMEASURED = "QUERY_UNMEASURED"
+    QUERY_FAILS = "QUERY_FAILS"
+    DATA_REREAD = "DATA_REREAD"
     OBJECTIVE_TOO_SHORT = "OBJECTIVE_TOO_SHORT"
     RESCALE_RUNNING = "RESCALE_RUNNING"
     TASK_FAILURES = "TASK_FAILURES"

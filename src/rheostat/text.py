@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 
@@ -60,6 +60,19 @@ def names(given: Iterable[str]) -> str:
     """
     runs = [(name, len(list(same))) for name, same in groupby(given)]
     return ", ".join(name if several == 1 else f"{name} ×{several}" for name, several in runs) or "none"
+
+
+_MOST_NAMED = 6
+
+
+def first_few(given: Sequence[str]) -> str:
+    """Names, but no more than six.
+
+    >>> first_few(["a", "b"]), first_few(["a", "b", "c", "d", "e", "f", "g"])
+    ('a, b', 'a, b, c, d, e, f and 1 more')
+    """
+    more = len(given) - _MOST_NAMED
+    return names(given[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def per_second(value: float | None) -> str:

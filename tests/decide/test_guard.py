@@ -37,6 +37,7 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
 UP, DOWN, STAY = 8, 2, 5
 MANY = (StageLoad(8, 0.75), StageLoad(2, 0.25))
 CHANGED = {"changed_at": AT - 10, "down_blocked_at": AT - 10}
+FAILS = "the query orders has failed 2 times in a row"
 BRIEF = Unmeasured("other", AT - 30, ("backlog",))
 NEVER = Unmeasured("other", AT - 30, ("backlog",), "rate")
 BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
@@ -384,6 +385,13 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
             id="a long wait is named in a hold",
         ),
         pytest.param(DOWN, {"wait_s": 20.0, "lag_s": 20.0}, DOWN, ReasonCode.FIXED, id="a long wait: down"),
+        pytest.param(UP, {"reread": "x", "reread_bound": True}, STAY, ReasonCode.DATA_REREAD, id="read anew: not up"),
+        pytest.param(UP, {"reread": "x"}, UP, ReasonCode.FIXED, id="read anew in many tasks: up"),
+        pytest.param(DOWN, {"reread": "x", "reread_bound": True}, DOWN, ReasonCode.FIXED, id="read anew: down"),
+        pytest.param(UP, {"failing": (FAILS,)}, STAY, ReasonCode.QUERY_FAILS, id="the query fails: not up"),
+        pytest.param(STAY, {"failing": (FAILS,)}, STAY, ReasonCode.QUERY_FAILS, id="the query fails: named in a hold"),
+        pytest.param(DOWN, {"failing": (FAILS,)}, DOWN, ReasonCode.FIXED, id="the query fails: down"),
+        pytest.param(UP, {"failing": (FAILS,), "queries": 2}, UP, ReasonCode.FIXED, id="one of two queries fails: up"),
         pytest.param(
             UP, {"wait_s": 20.0, "lag_s": 20.0, "backlog_excess": 9.0}, UP, ReasonCode.FIXED, id="more than waits: up"
         ),
@@ -533,6 +541,9 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "partitions": 1,
         "capped": True,
         "sink": "slow",
+        "failing": ("fails",),
+        "reread": "reads anew",
+        "reread_bound": True,
         "useful_executors": 1,
         "driver": "slow",
     }

@@ -310,6 +310,8 @@ QUERY = st.builds(
     st.none() | st.builds(Batch, AT, st.integers(), AT, SECONDS, SECONDS, SECONDS, COUNT, COUNT, COUNT),
     st.none() | st.builds(RunningBatch, AT, st.booleans(), COUNT, SECONDS),
     st.none() | NAME,
+    st.none() | NAME,
+    st.none() | NAME,
 )
 EXECUTOR = st.builds(
     Executor,
@@ -324,6 +326,7 @@ EXECUTOR = st.builds(
     st.none() | NAME,
     st.none() | st.integers(1, 4),
     st.booleans(),
+    SECONDS,
 )
 CLUSTER = st.builds(Cluster.of, AT, st.lists(EXECUTOR, unique_by=lambda e: e.executor_id, max_size=3).map(tuple), COUNT)
 OBSERVATION = st.builds(

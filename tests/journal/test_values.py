@@ -53,6 +53,8 @@ def test_health_and_stages():
         slow_executors=("1", "2", "3"),
         slow_on=("b", "b", "a"),
         slow_nodes=("b",),
+        excluded=("4",),
+        excluded_on=("c",),
         slow_factor=3.0400001,
         skew=1.25,
         useful_executors=10,
@@ -93,6 +95,9 @@ def test_who_leaves_first():
         pytest.param(Batch(10.0, 4, 2.5, records=100, work_s=1.5), id="one stage"),
         pytest.param(Batch(10.0, 4, 2.5, records=9, offsets=(5, None)), id="offsets of two sources, stages unknown"),
         pytest.param(Batch(10.0, 4, 2.5, work_s=1.5, stages=(StageWork(3, 0.5), StageWork(4, 1.0))), id="two stages"),
+        pytest.param(
+            Batch(10.0, 4, 2.5, records=9, stages=(StageWork(2, 1.0),)).with_reads((50,)), id="a table read anew"
+        ),
     ],
 )
 def test_a_batch_with_its_stages(batch):
@@ -115,10 +120,13 @@ def written_and_read(query: QueryReading) -> QueryReading:
 def test_queries_that_are_idle_or_not_measured():
     loads = (QueryLoad("a", arrival_rate=0.0, idle=True), QueryLoad("b", arrival_rate=5.0))
     left_out = (Unmeasured("c", 3.5, ("backlog", "lag_s")), Unmeasured("d", 0.0, ("backlog",), "rate"))
-    seen = Assessment(12.0, idle=True, by_query=loads, unmeasured=left_out)
+    left_out += (Unmeasured("e", 0.0, fails="has failed"),)
+    seen = Assessment(12.0, idle=True, by_query=loads, unmeasured=left_out, failing=("the query e has failed",))
     assert assessment_from_json(json.loads(json.dumps(assessment_to_json(seen, 12.0))), 12.0) == seen
     older = {"by_query": [["b", 5.0, None, None, None, None, None, None, None, 3, None]]}
+    older["unmeasured"] = [["d", 0.0, ["backlog"], "rate"]]
     assert assessment_from_json(older, 12.0).by_query == (QueryLoad("b", arrival_rate=5.0, batches=3),)
+    assert assessment_from_json(older, 12.0).unmeasured == left_out[1:2]
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ def test_slots_are_told_where_they_are_not_the_cores():
     assert (four.cores, four.slots, two.slots) == (4, 1, None)
 
 
+def test_garbage_collection_is_part_of_the_task_time():
+    (told,) = parse_executors([EXECUTOR | {"totalGCTime": 1_512}])
+    assert (told.gc_s, told.busy_s, AS_A_VALUE.gc_s) == (1.512, 30.166, None)
+
+
 @pytest.mark.parametrize(
     ("said", "excluded"),
     [

@@ -144,3 +144,20 @@ def test_a_batch_of_more_jobs_than_are_read_is_unknown():
     many = [job(RECORDED[0])] * MOST_STAGES
     assert with_stages(BATCH, RUN, RECORDED, many) == BATCH
     assert with_stages(BATCH, RUN, RECORDED, [*many[1:], job(RECORDED[-1])]).work_s == 0.033
+
+
+@pytest.mark.parametrize(
+    ("read", "reread"),
+    [
+        pytest.param((1000, 2_000_000, 0), (0.013, 0.013, 2_000_000), id="a table"),
+        pytest.param((500_000, 2_000_000, 0), (0.098, pytest.approx(0.085 / 3), 2_500_000), id="two tables"),
+        pytest.param((1000, 1000, 0), (0, 0.0, 0), id="the records of the batch, read by two actions"),
+        pytest.param((1000, 3, 0), (0, 0.0, 0), id="the parts of a batch that is kept"),
+        pytest.param((1000, None, 0), (None, None, None), id="not told"),
+    ],
+)
+def test_stages_that_read_more_than_the_batch_has_read_other_data(read, reread):
+    stages = [each for each in RECORDED if each["stageId"] in (20, 22, 25)]
+    told = [each | {"inputRecords": n} for each, n in zip(stages, reversed(read), strict=True)]
+    known = with_stages(BATCH, RUN, told, each_a_job(told))
+    assert (known.reread_s, known.reread_least_s, known.reread_records) == reread

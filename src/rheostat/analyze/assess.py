@@ -7,10 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.analyze.batches import QueryFigures, executors_part, is_driver_bound, read_query
+from rheostat.analyze.batches import (
+    DRIVEN,
+    QueryFigures,
+    describe_failures,
+    executors_part,
+    is_driver_bound,
+    read_query,
+)
 from rheostat.analyze.executors import (
     ClusterFigures,
     busy_during,
+    describe_garbage,
     machine_names,
     read_cluster,
     watch_executors,
@@ -22,6 +30,7 @@ from rheostat.analyze.state import (
     AnalysisState,
     ClusterHistory,
     Counters,
+    Garbage,
     Machines,
     QueryHistory,
     known_fields,
@@ -30,6 +39,7 @@ from rheostat.analyze.state import (
 )
 from rheostat.config.models import ELSEWHERE
 from rheostat.model import Assessment, Batch, Observation, QueryLoad, QueryReading, StageLoad, StageWork, Unmeasured
+from rheostat.text import percent, records
 
 if TYPE_CHECKING:
     from rheostat.config.models import Settings
@@ -50,6 +60,7 @@ NEEDED = tuple(sorted([*_OF_QUERY, "executors"]))
 them: in overload they may stay unknown for minutes, and an increase must not wait then."""
 
 _UNREAD = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
+_UNREAD += ("reread_s", "reread_least_s", "reread_records")
 """Figures of batches that nothing else checks."""
 
 IN_USE = 0.5
@@ -87,35 +98,66 @@ def analyze(
             query, before, at, settings, executors_changed=cluster.changed, slots_idle=slots_idle, invalid=own
         )
         since = None if before is None else before.unmeasured_since
-        fault = _find_fault(query, each, own, at if since is None else since)
+        fault = _find_fault(query, each, own, at if since is None else since, describe_failures(history.runs))
         figures.append(each)
         histories.append(replace(history, unmeasured_since=None if fault is None else fault.since))
         faults.append(fault)
         impossible |= own
     offsets = [history.offsets for history in histories]
     machines = watch_executors(state.machines, cluster_history, observation.cluster, offsets, settings.rate_window_s)
-    # A query that returns within the rate window continues its history.
-    kept = [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
+    kept = _keep_gone(past.values(), at, settings.rate_window_s)
+    failing = _name_failing(observation, (*histories, *kept))
     cluster_history = watch_slots(cluster_history, readings)
     state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines)
     measured = [number for number, fault in enumerate(faults) if fault is None]
     if not measured or len(measured) == len(faults):
         assessment = _assess(observation, readings, figures, cluster, state, invalid | impossible)
         never = tuple([fault for fault in faults if fault is not None and fault.source is not None])
-        return replace(assessment, unmeasured=never) if never else assessment, state
+        return replace(assessment, unmeasured=never, failing=failing) if never or failing else assessment, state
     readings_kept, figures_kept = [readings[number] for number in measured], [figures[number] for number in measured]
     return replace(
         _assess(observation, readings_kept, figures_kept, cluster, state, invalid),
         queries=len(readings),
         by_query=tuple(map(_load_of, readings_kept, figures_kept)),
         unmeasured=tuple([fault for fault in faults if fault is not None]),
+        failing=failing,
     ), state
 
 
-def _find_fault(query: QueryReading, figures: QueryFigures, impossible: set[str], since: float) -> Unmeasured | None:
+KEPT_S = 600.0
+"""For so long it is known how the runs of a query ended that is not there: supervisors wait up to five minutes."""
+
+
+def _keep_gone(histories: Iterable[QueryHistory], at: float, window_s: float) -> list[QueryHistory]:
+    """The histories of queries that are not there, to be continued if they return; of later ones only their runs."""
+    kept = list[QueryHistory]()
+    for each in histories:
+        if 0 <= at - each.seen_at <= window_s:
+            kept.append(each)
+        elif 0 <= at - each.seen_at <= KEPT_S:
+            kept.append(QueryHistory(query_id=each.query_id, run_id=each.run_id, seen_at=each.seen_at, runs=each.runs))
+    return kept
+
+
+def _name_failing(observation: Observation, histories: Sequence[QueryHistory]) -> tuple[str, ...]:
+    """The queries that fail and start again, as text; where none is active, those that have failed."""
+    names = {each.query_id: each.name or each.query_id for each in observation.queries}
+    hows = [(each.query_id, describe_failures(each.runs)) for each in histories]
+    found = {query_id: how for query_id, how in hows if how is not None}
+    if all(each.failed_because is not None for each in observation.queries):
+        ended = {each.query_id: f"has failed ({each.failed_because})" for each in observation.queries}
+        found = ended | found
+    return tuple([f"the query {names.get(query_id, query_id)} {how}" for query_id, how in found.items()])
+
+
+def _find_fault(
+    query: QueryReading, figures: QueryFigures, impossible: set[str], since: float, fails: str | None
+) -> Unmeasured | None:
     """Why a query is not measured; None: it is."""
     lacks = tuple(sorted(impossible) or _find_unknown(figures))
-    return Unmeasured(query.name or query.query_id, since, lacks, query.uncountable) if lacks else None
+    if not lacks and fails is None:
+        return None
+    return Unmeasured(query.name or query.query_id, since, lacks, query.uncountable, fails)
 
 
 def _assess(
@@ -176,6 +218,7 @@ def _assess(
         last_batch_done=query.last_batch_done,
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
+        **_read_garbage(state.cluster.garbage, observation),
     )
 
 
@@ -199,6 +242,7 @@ def _read_limits(
         "stages": stages,
         "work_s": largest(None if each.batch is None else executors_part(each.batch) for each in readings),
         "driver": read_driver(readings, figures),
+        **_read_reread(readings),
     }
 
 
@@ -315,6 +359,13 @@ def _read_slow(machines: Machines, observation: Observation) -> dict[str, Any]:
         "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),
         "slow_factor": machines.factor if slow else None,
     }
+
+
+def _read_garbage(garbage: Garbage, observation: Observation) -> dict[str, Any]:
+    """Fields of the assessment about garbage collection, where it takes much."""
+    there = () if observation.cluster is None else observation.cluster.roster.ids
+    text = describe_garbage(garbage, there)
+    return {} if text is None else {"gc": text, "gc_share": garbage.whole}
 
 
 def _nodes_of(executors: Sequence[str], observation: Observation) -> tuple[str, ...]:
@@ -443,6 +494,31 @@ def read_driver(readings: Sequence[QueryReading], figures: Sequence[QueryFigures
         listing = f" ({listing_s:.1f} s of that to list what is new)"
     parts = f"{planning_s:.1f} s of them to plan it{listing} and {commit_s:.1f} s to commit"
     return f"the last batch took {batch.duration_s:.1f} s, {parts}"
+
+
+REREAD = 0.25
+"""Share of the task time from which on it is worth a word that each batch reads other data than its input."""
+
+
+def _read_reread(readings: Sequence[QueryReading]) -> dict[str, Any]:
+    """Fields of the assessment about data that each batch reads anew, of the query where it takes the largest share."""
+    shares = [(_reread_share(each.batch), number) for number, each in enumerate(readings) if each.batch is not None]
+    share, number = max(shares, default=(0.0, 0))
+    if share <= REREAD:
+        return {}
+    query = readings[number]
+    batch: Any = query.batch
+    text = (
+        f"each batch of the query {query.name or query.query_id} reads {records(batch.reread_records)} of other data "
+        f"than its input anew, which takes {percent(share)} of the task time"
+    )
+    bound = len(readings) == 1 and batch.reread_least_s > DRIVEN * batch.duration_s
+    return {"reread": text, "reread_share": share, "reread_bound": bound}
+
+
+def _reread_share(batch: Batch) -> float:
+    whole_s = math.fsum([stage.busy_s for stage in batch.stages])
+    return batch.reread_s / whole_s if batch.reread_s and batch.reread_records and whole_s > 0 else 0.0
 
 
 def sink_part(batch: Batch) -> float | None:

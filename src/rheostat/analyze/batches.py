@@ -14,6 +14,7 @@ from rheostat.analyze.state import (
     BatchMark,
     OffsetHistory,
     QueryHistory,
+    Runs,
     Turns,
     known,
     known_column,
@@ -90,7 +91,9 @@ def read_query(
     anew = restarted or executors_changed
     done = offsets.progress + (past.done if past else 0)
     marks = () if restarted or past is None else past.marks[-1:] if executors_changed else past.marks
+    runs = follow_runs(query, past, now, None if active is False else running_id, batch_id)
     records, teaches = count_records(query.batch, records, offsets, invalid)
+    teaches = teaches and runs.failures < AGAIN
     if not teaches:
         marks = ()
     elif offsets.committed_known and ended_at is not None and batch_id is not None:
@@ -117,6 +120,7 @@ def read_query(
         marks=marks,
         count_after=after,
         turns=turns,
+        runs=runs,
     )
     return QueryFigures(
         offsets=offsets,
@@ -140,6 +144,62 @@ def read_query(
         idle=idle,
         wait_s=largest(wait.seconds for wait in waits),
     ), remembered
+
+
+AGAIN = 2
+"""Runs in a row that break off, from which on a query counts as failing: a deployment may go wrong once."""
+
+FIRST_BATCHES = 5
+"""A run with more batches has got over what ended the ones before, as has one that lasts twice as long as they did."""
+
+_LEAST_RUN_S = 60.0
+
+
+def follow_runs(
+    query: QueryReading, past: QueryHistory | None, now: float, running_id: int | None, batch_id: int | None
+) -> Runs:
+    """The runs that broke off: an exception is known, or the batch that ran then is run again.
+
+    What a run repeats is done once more for nothing, and says nothing of what the executors carry.
+    """
+    before = Runs(since=now) if past is None else past.runs
+    runs, broke = before, False
+    now_id = running_id if running_id is not None or batch_id is None else batch_id + 1
+    if past is not None and past.run_id != query.run_id:
+        lasted_s = past.seen_at - before.since
+        kept = before if _is_short(before, past.seen_at) else Runs()
+        longest_s = max(kept.longest_s, lasted_s) if kept.failures else 0.0
+        runs = Runs(kept.failures, kept.because, since=now, longest_s=longest_s)
+        broke = query.failed_before is not None
+    if runs.first_id is None and now_id is not None:
+        broke = broke or (past is not None and running_id is not None and before.running_id == running_id)
+        runs = runs._replace(first_id=now_id)
+    if broke:
+        runs = runs._replace(failures=runs.failures + 1, because=query.failed_before)
+    ran = running_id if broke or runs.first_id is not None else before.running_id
+    runs = runs._replace(last_id=runs.last_id if now_id is None else now_id, running_id=ran)
+    return runs if _is_short(runs, now) else runs._replace(failures=0)
+
+
+def _is_short(runs: Runs, at: float) -> bool:
+    """Whether a run was, or is so far, no longer than those that broke off, in batches and in time."""
+    few = runs.first_id is None or (runs.last_id or 0) - runs.first_id < FIRST_BATCHES
+    return few and (runs.failures == 0 or at - runs.since <= max(_LEAST_RUN_S, 2 * runs.longest_s))
+
+
+def describe_failures(runs: Runs) -> str | None:
+    """How a query fails and starts again; None: it does not.
+
+    >>> describe_failures(Runs(3, "boom", 7, 7))
+    'has failed 3 times in a row, in one of its first 5 batches (boom), and started again'
+    """
+    if runs.failures < AGAIN:
+        return None
+    because = f"batch {runs.first_id} is run again" if runs.because is None else runs.because
+    return (
+        f"has failed {runs.failures} times in a row, in one of its first {FIRST_BATCHES} batches ({because}), "
+        "and started again"
+    )
 
 
 def _is_idle(offsets: OffsetFigures, active: bool | None, ended_at: float | None, since: float) -> bool:

@@ -26,6 +26,7 @@ from rheostat.analyze.state import (
     AnalysisSettings,
     ClusterHistory,
     Counters,
+    Garbage,
     Interval,
     Machines,
     Number,
@@ -37,6 +38,7 @@ from rheostat.analyze.state import (
     total,
 )
 from rheostat.model import Batch, Cluster, Executor, QueryReading
+from rheostat.text import first_few, percent
 
 SHORT_TASK = 0.25
 """Tasks are short if their mean time is at most this share of the window."""
@@ -100,7 +102,8 @@ def read_cluster(
     excluded = _remember_excluded(cluster, at, past.excluded, settings.rate_window_s)
     readings = [each for each in _read_executors(cluster, invalid) if each.executor_id not in excluded]
     history = past if at == past.at else _remember(readings, at, past, settings)
-    history = replace(history, excluded=tuple(excluded.items()))
+    garbage = watch_garbage(past.garbage, cluster, at, settings.rate_window_s, invalid)
+    history = replace(history, excluded=tuple(excluded.items()), garbage=garbage)
     requested = known(cluster.requested, "cluster.requested", invalid)
     slots = [each.slots for each in readings if each.slots is not None]
     figures = ClusterFigures(
@@ -319,6 +322,56 @@ def _count_lost(before: Sequence[str], now: Sequence[str], requested: int) -> in
     (2, 1)
     """
     return max(0, len(set(before).difference(now)) - max(0, len(before) - requested))
+
+
+# Garbage collection, in windows.
+
+MUCH_GC = 0.1
+"""Share of the task time from which on Spark's own pages show garbage collection in red."""
+
+_LEAST_WORK = 0.1
+"""An executor that works for a smaller share of the window loses little by it."""
+
+
+def watch_garbage(past: Garbage, cluster: Cluster, at: float, window_s: float, invalid: set[str]) -> Garbage:
+    """Update it when a window ends; one in which no task ended does not, while tasks run.
+
+    An executor that had ended no task when the window began is cold: loading code makes garbage, too.
+    """
+    if past.at is not None and cluster.gc_s and 0 <= at - past.at < window_s:
+        return past
+    columns = known_column(cluster.busy_s, "executor.busy_s", invalid), known_column(cluster.gc_s, "gc_s", invalid)
+    rows = zip(cluster.roster.ids, *columns, strict=True) if cluster.gc_s else ()
+    now = tuple([(name, busy_s, gc_s) for name, busy_s, gc_s in rows if busy_s is not None and gc_s is not None])
+    if past.at is None or at < past.at or not now:
+        return Garbage(at if now else None, now)
+    before = {name: (busy_s, gc_s) for name, busy_s, gc_s in past.counters if busy_s > 0}
+    grown = {name: (busy_s - before[name][0], gc_s - before[name][1]) for name, busy_s, gc_s in now if name in before}
+    if any(cluster.active_tasks) and not any(worked_s for worked_s, _ in grown.values()):
+        return past
+    judged = {name: each for name, each in grown.items() if each[0] >= _LEAST_WORK * (at - past.at)}
+    shares = {name: min(1.0, lost_s / worked_s) for name, (worked_s, lost_s) in judged.items()}
+    worked_s, lost_s = (math.fsum(each) for each in zip(*grown.values(), strict=True)) if grown else (0.0, 0.0)
+    much = tuple([(name, share) for name, share in shares.items() if share > MUCH_GC])
+    return Garbage(at, now, much, min(1.0, lost_s / worked_s) if much else 0.0)
+
+
+def describe_garbage(garbage: Garbage, executors: Collection[str]) -> str | None:
+    """How much of the task time garbage collection takes, and where; None: little.
+
+    >>> describe_garbage(Garbage(shares=(("1", 0.31), ("2", 0.4))), ["1", "2", "3"])
+    'garbage collection takes 31 to 40 % of the task time on the executors 1, 2'
+    >>> describe_garbage(Garbage(shares=(("1", 0.31), ("2", 0.31))), ["1", "2"])
+    'garbage collection takes 31 % of the task time on all 2 executors'
+    """
+    shares = {name: share for name, share in garbage.shares if name in executors}
+    if not shares:
+        return None
+    least, most = percent(min(shares.values())), percent(max(shares.values()))
+    part = most if least == most else f"{least.removesuffix(' %')} to {most}"
+    some = f"the executor{'s' if len(shares) > 1 else ''} {first_few(list(shares))}"
+    where = f"all {len(shares)} executors" if len(executors) == len(shares) > 1 else some
+    return f"garbage collection takes {part} of the task time on {where}"
 
 
 # Slow executors and slow nodes, as opposed to partitions that are loaded unevenly.

@@ -66,6 +66,28 @@ class BatchMark(NamedTuple):
     duration_s: float | None = None
 
 
+class Runs(NamedTuple):
+    """The runs of a query that broke off.
+
+    Attributes:
+        failures: so many in a row, each in one of its first batches, but for the first of them.
+        because: the exception that ended the last of them; None: unknown.
+        first_id: the first batch of the present run; None: it has begun none.
+        last_id: its last one, or the next.
+        running_id: the batch that ran at the last look; None: none did.
+        since: when the present run was first seen.
+        longest_s: how long the longest of those that broke off was seen.
+    """
+
+    failures: int = 0
+    because: str | None = None
+    first_id: int | None = None
+    last_id: int | None = None
+    running_id: int | None = None
+    since: float = 0.0
+    longest_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class QueryHistory:
     """History of one query.
@@ -85,6 +107,7 @@ class QueryHistory:
     count_after: int | None = None
     turns: Turns | None = None
     unmeasured_since: float | None = None
+    runs: Runs = field(default_factory=Runs)
 
 
 class Counters(NamedTuple):
@@ -139,6 +162,22 @@ class SlotsInUse(NamedTuple):
     share: float | None = None
 
 
+class Garbage(NamedTuple):
+    """Garbage collection on the executors.
+
+    Attributes:
+        at: start of the present window; None: there is none yet.
+        counters: for each executor, its task seconds at that time and those of them in garbage collection.
+        shares: the executors where it took much in the last window, each with its share of the task time.
+        whole: its share on all of them.
+    """
+
+    at: float | None = None
+    counters: tuple[tuple[str, float, float], ...] = ()
+    shares: tuple[tuple[str, float], ...] = ()
+    whole: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterHistory:
     """History of the executors. ``at`` and ``executors`` are of the last known reading.
@@ -156,6 +195,7 @@ class ClusterHistory:
     slot_s: float = 0.0
     batches: tuple[SlotsInUse, ...] = ()
     excluded: tuple[tuple[str, float], ...] = ()
+    garbage: Garbage = field(default_factory=Garbage)
 
 
 class Machines(NamedTuple):

@@ -18,7 +18,7 @@ from rheostat.config.faults import describe
 from rheostat.config.models import GuardSettings, Mode
 from rheostat.decide import guard
 from rheostat.decide.effectiveness import settled_rate
-from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name_slow
+from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name_causes
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, current_target
 from rheostat.decide.state import (
@@ -88,7 +88,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         action=_action(proposer, shaped),
         current=shaped.current,
         target=shaped.target,
-        reason=name_slow(shaped.reason, assessment),
+        reason=name_causes(shaped.reason, assessment),
         recommendation=recommendation,
         notes=shaped.notes,
         projections=_projections(context),
@@ -212,6 +212,8 @@ STEPS: tuple[Step, ...] = (
     Step(guard.batch_cap, _UP, (_C.BATCH_CAP,), ("batch_cap",), self_manageable=True),
     Step(guard.sick_sink, _UP, (_C.SICK_SINK,), ("sick_sink",), self_manageable=True),
     Step(guard.driver_bound, _UP, (_C.DRIVER_BOUND,), ("sick_sink",), self_manageable=True),
+    Step(guard.data_reread, _UP, (_C.DATA_REREAD,)),
+    Step(guard.query_fails, _UP, (_C.QUERY_FAILS,), on_hold=True),
     Step(guard.objective_too_short, _UP, (_C.OBJECTIVE_TOO_SHORT,), on_hold=True),
     Step(guard.ineffective, _UP, (_C.INEFFECTIVE,), _INEFFECTIVE),
     Step(guard.failed_before, _BOTH, (_C.FAILED_BEFORE,)),

@@ -57,6 +57,8 @@ class Cause(StrEnum):
     PARTITION = "one partition"
     DRIVER = "driver"
     BROKER = "broker"
+    GARBAGE = "garbage collection"
+    REREAD = "data read anew"
 
 
 class Trial(NamedTuple):
@@ -250,7 +252,8 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     *Capped batch*: batches are full and end before their trigger. *Sink*: it is sick. *Useful parallelism*: the slots
     before had a task each. *One partition*: the largest is so large that this many slots are as fast as more. *Driver*:
     its part of the batch, or slots that idle while batches run back to back. *Broker*: the slots are in use, and yet
-    all of them together are no faster: what they share limits them, and the sink is healthy.
+    all of them together are no faster: what they share limits them, and the sink is healthy. *Garbage collection*,
+    *data read anew*: it takes most of the time that is missing.
     """
     slots = assessment.slots_per_executor or 1
     if cap_limits(assessment):
@@ -266,6 +269,10 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
         return Cause.PARTITION
     if _waves_explain(assessment, trial, slots):
         return None
+    kept = trial.before * trial.best / (trial.after * trial.rate) if trial.rate else 1.0
+    for share, cause in ((assessment.gc_share, Cause.GARBAGE), (assessment.reread_share, Cause.REREAD)):
+        if (share or 0.0) > MOST * (1 - kept) > 0:
+            return cause
     if assessment.pressure is not None and assessment.pressure <= HIGH:
         return Cause.DRIVER
     if assessment.busy_ratio is None:

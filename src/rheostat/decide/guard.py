@@ -21,7 +21,7 @@ from rheostat.decide.policy import cap_limits, tasks_fail
 from rheostat.decide.state import GuardState, Replacing, RequestState
 from rheostat.model import Assessment, Bounds, NodeReading, Nodes, Placement, Reason, ReasonCode, Recommendation
 from rheostat.text import batches as of_batches
-from rheostat.text import carry, count, executors, names, per_second, percent, records, seconds, several
+from rheostat.text import carry, count, executors, first_few, per_second, percent, records, seconds, several
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +292,27 @@ def driver_bound(target: int, context: Context) -> Change | None:
         f"the driver delays the batches: {why}; no executor helps against that, look at what it does beside its tasks"
     )
     return stay(context, ReasonCode.DRIVER_BOUND, text, wanted=float(target))
+
+
+def data_reread(target: int, context: Context) -> Change | None:
+    """No increase while most of a late batch passes with reading data anew, in too few tasks for more slots."""
+    assessment = context.assessment
+    if assessment.reread is None or not assessment.reread_bound:
+        return None
+    text = f"{assessment.reread}: its tasks have a slot each, so more executors do not help; {_KEEP_IT}"
+    return stay(context, ReasonCode.DATA_REREAD, text, wanted=float(target), reread_share=assessment.reread_share)
+
+
+_KEEP_IT = "cache it, or read less of it"
+
+
+def query_fails(target: int, context: Context) -> Change | None:
+    """No increase, but the cause, while every query fails and starts again: it repeats its batches, on any number."""
+    assessment = context.assessment
+    if not assessment.failing or len(assessment.failing) < assessment.queries:
+        return None
+    text = f"{assessment.failing[0]}; no executor helps against that"
+    return stay(context, ReasonCode.QUERY_FAILS, text, wanted=float(target))
 
 
 def objective_too_short(target: int, context: Context) -> Change | None:
@@ -604,6 +625,24 @@ def leaving_first(assessment: Assessment, replacing: Replacing | None) -> tuple[
     return (*assessment.excluded, *replaced, *(each for each in slow if each not in replaced))
 
 
+def name_causes(reason: Reason, assessment: Assessment) -> Reason:
+    """The reason of a decision, with what takes time in vain named in it.
+
+    >>> name_causes(Reason(ReasonCode.STEADY, "all is well"), Assessment(0.0, failing=("the query b has failed",))).text
+    'all is well; the query b has failed'
+    """
+    causes = [each for each in assessment.failing if each not in reason.text]
+    figures = reason.figures
+    if assessment.gc is not None:
+        causes.append(f"{assessment.gc}: give each more memory, or fewer slots")
+        figures = {**figures, "gc_share": assessment.gc_share}
+    if assessment.reread is not None and assessment.reread not in reason.text:
+        causes.append(f"{assessment.reread}: {_KEEP_IT}")
+        figures = {**figures, "reread_share": assessment.reread_share}
+    reason = replace(reason, text="; ".join([reason.text, *causes]), figures=figures) if causes else reason
+    return name_slow(reason, assessment)
+
+
 def name_slow(reason: Reason, assessment: Assessment) -> Reason:
     """The reason of a decision, with the slow executors or nodes named in it.
 
@@ -619,7 +658,6 @@ def name_slow(reason: Reason, assessment: Assessment) -> Reason:
 
 # The proposers
 
-_MOST_NAMED = 6
 _MOST_DOUBLED = 5
 """How often the wait doubles before excluded executors are replaced once more: to 32 minutes."""
 
@@ -668,14 +706,9 @@ def replace_lost(context: Context) -> Proposal | None:
     if assessment.excluded:
         text = (
             f"for {gone_s:.0f} s only {registered} of {executors(requested)} could work, Spark has excluded "
-            f"{_first_few(assessment.excluded)} after failures: others are asked for in their place"
+            f"{first_few(assessment.excluded)} after failures: others are asked for in their place"
         )
     return Proposal(requested, Reason(ReasonCode.REPLACING_LOST, text, {"missing_s": gone_s}), registered)
-
-
-def _first_few(executor_ids: Sequence[str]) -> str:
-    more = len(executor_ids) - _MOST_NAMED
-    return names(executor_ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def take_back(context: Context) -> Proposal | None:

@@ -5,12 +5,13 @@ a known round trip) is written once, in a ``keyframe`` line before the first rec
 its place. The rest of an observation is::
 
     {"q": [{"s": query, "o": [at, topology, latest, planned, committed, …], "b": [batch …], "r": [running …]}],
-     "c": [at, requested, executors, active, failed, finished, busy], "n": [at, map, used, free, round trips],
+     "c": [at, requested, executors, active, failed, finished, busy, excluded, gc],
+     "n": [at, map, used, free, round trips],
      "g": [gap …]}
 
-``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and ``listing_s`` last, where
-there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see the end
-of this file.
+``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and those behind them last,
+where there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see
+the end of this file.
 """
 
 from __future__ import annotations
@@ -69,10 +70,13 @@ Column = Any
 Bases = list[list[int]]
 """For each column of a table entry the values that the next differences are taken from."""
 
-_LATER: Mapping[str, Any] = {"stages": (), "offsets": (), "listing_s": None}
+_REREAD = ("reread_s", "reread_least_s", "reread_records")
+_LATER: Mapping[str, Any] = {"stages": (), "offsets": (), "listing_s": None} | dict.fromkeys(_REREAD)
 """Fields of a batch that come last, with what stands for one that is left out."""
 _BATCH = tuple(field.name for field in fields(Batch) if field.name not in _LATER)
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
+_COUNTERS = 5
+"""Columns of an executor, each with a base of its own."""
 
 
 class Encoder:
@@ -133,6 +137,8 @@ class Encoder:
             out["f"] = query.failed_because
         if query.uncountable is not None:
             out["u"] = query.uncountable
+        if query.failed_before is not None:
+            out["p"] = query.failed_before
         return out
 
     def _offsets(self, query: int, offsets: Offsets) -> list[Any]:
@@ -150,11 +156,12 @@ class Encoder:
         slots = who.slots or (None,) * len(who.ids)
         rows = zip(who.ids, who.hosts, who.cores, who.added_at, who.nodes, slots, strict=True)
         entries = [self._entry("executors", row, partial(_describe_executor, row)) for row in rows]
-        columns = cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s
-        coders = encode_columns, encode_columns, encode_columns, encode_seconds
-        codes = _code_counters(coders, columns, [counters for _, counters in entries])
-        excluded = [list(cluster.excluded)] if cluster.excluded else []
-        return [cluster.at, cluster.requested, encode_list([place for place, _ in entries]), *codes, *excluded]
+        columns = [cluster.active_tasks, cluster.failed_tasks, cluster.finished_tasks, cluster.busy_s]
+        columns += [cluster.gc_s] if cluster.gc_s else []
+        coders = encode_columns, encode_columns, encode_columns, encode_seconds, encode_seconds
+        codes = _code_counters(coders[: len(columns)], columns, [counters for _, counters in entries])
+        codes[4:] = [list(cluster.excluded), *codes[4:]] if cluster.excluded or cluster.gc_s else []
+        return [cluster.at, cluster.requested, encode_list([place for place, _ in entries]), *codes]
 
     def _nodes(self, nodes: Nodes) -> list[Any]:
         names, pairs = [node.name for node in nodes.nodes], [(trip.a, trip.b) for trip in nodes.round_trips]
@@ -195,7 +202,7 @@ def _describe_topology(
 def _describe_executor(row: tuple[Any, ...]) -> tuple[list[Any], list[int]]:
     """The row without the node and the slots, where they are None from there on."""
     known = 6 if row[5] is not None else 5 if row[4] is not None else 4
-    return list(row[:known]), [0, 0, 0, 0]
+    return list(row[:known]), [0] * _COUNTERS
 
 
 def _describe_map(names: list[str], pairs: list[tuple[str, str]], trips: list[float]) -> tuple[list[Any], Bases]:
@@ -271,7 +278,7 @@ class Decoder:
             bases = [decode_columns(code, [0] * len(topics))[0] for code in codes]
             self._topologies.append((tuple(topics), tuple(numbers), bases))
         for row in data.get("executors", ()):
-            self._executors.append(([*row, *[None] * (6 - len(row))], [0, 0, 0, 0]))
+            self._executors.append(([*row, *[None] * (6 - len(row))], [0] * _COUNTERS))
         for names, pairs, trips in data.get("maps", ()):
             base = decode_seconds(trips, [0] * len(pairs))[1]
             self._maps.append((names, pairs, [[0] * len(names), [0] * len(names), base]))
@@ -329,9 +336,11 @@ class Decoder:
 
     def _cluster(self, at: float, requested: int | None, executors: Any, *codes: Any) -> Callable[[], Cluster]:
         entries = [self._executors[place] for place in decode_list(executors)]
-        coders = decode_columns, decode_columns, decode_columns, decode_seconds
-        active, failed, finished, busy = _code_counters(coders, codes[:4], [counters for _, counters in entries])
-        _check_lengths("executors", len(entries), active, failed, finished, busy)
+        coders = decode_columns, decode_columns, decode_columns, decode_seconds, decode_seconds
+        columns = [*codes[:4], *codes[5:]]
+        columns = _code_counters(coders[: len(columns)], columns, [counters for _, counters in entries])
+        _check_lengths("executors", len(entries), *columns)
+        active, failed, finished, busy, *gc = columns
 
         def build() -> Cluster:
             columns = tuple(zip(*(row for row, _ in entries), strict=True)) or ((),) * 6
@@ -346,6 +355,7 @@ class Decoder:
                 busy_s=tuple(busy),
                 requested=requested,
                 excluded=tuple(codes[4]) if len(codes) > 4 else (),
+                gc_s=tuple(gc[0]) if gc else (),
             )
 
         return build
@@ -374,6 +384,7 @@ def _query(entry: list[Any], offsets: Callable[[], Offsets] | None, data: Mappin
         running=RunningBatch(**dict(zip(_RUNNING, data["r"], strict=True))) if "r" in data else None,
         failed_because=data.get("f"),
         uncountable=data.get("u"),
+        failed_before=data.get("p"),
     )
 
 
@@ -384,9 +395,9 @@ def _check_lengths(what: str, number: int, *columns: list[Any]) -> None:
 
 
 def _batch(row: list[Any]) -> Batch:
-    stages, offsets, listing_s, *_ = [*row[len(_BATCH) :], *list(_LATER.values())[max(0, len(row) - len(_BATCH)) :]]
-    work = tuple([StageWork(*stage) for stage in stages])
-    return Batch(**dict(zip(_BATCH, row, strict=False)), stages=work, offsets=tuple(offsets), listing_s=listing_s)
+    values = {**_LATER, **dict(zip((*_BATCH, *_LATER), row, strict=False))}
+    values["stages"] = tuple([StageWork(*stage) for stage in values["stages"]])
+    return Batch(**{**values, "offsets": tuple(values["offsets"])})
 
 
 def _blame(where: str, decode: Callable[[], T]) -> T:
@@ -493,7 +504,7 @@ def _code_counters(coders: Sequence[_Coder], columns: Sequence[Any], counters: B
     bases = [[row[number] for row in counters] for number in range(len(coders))]
     out = _code_columns(coders, columns, bases)
     for row, values in zip(counters, zip(*bases, strict=True), strict=True):
-        row[:] = values
+        row[: len(values)] = values
     return out
 
 

@@ -35,7 +35,17 @@ _MAX_COUNT = 1_000_000
 _DEFAULTS = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
 _OUTCOME_COUNTS = ("target", "before", "after", "method", "redone_tasks")
 _OUTCOME_SECONDS = ("waited_s", "took_s")
-_TUPLES = {"missing", "invalid", "slow", "slow_executors", "slow_on", "slow_nodes"}
+_TUPLES = {
+    "missing",
+    "invalid",
+    "slow",
+    "slow_executors",
+    "slow_on",
+    "slow_nodes",
+    "excluded",
+    "excluded_on",
+    "failing",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +158,7 @@ def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None
     if "unmeasured" in values:
         rows = values["unmeasured"]
         values["unmeasured"] = tuple(
-            Unmeasured(query, since, tuple(lacks), source) for query, since, lacks, source in rows
+            Unmeasured(query, since, tuple(lacks), *others) for query, since, lacks, *others in rows
         )
     if "stages" in values:
         values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])

@@ -137,6 +137,7 @@ class DriverSource:
             batch=batch,
             running=None if position is None else running_batch(position, snapshot.now, self._times.place),
             uncountable=_find_uncountable(plan, position, progress),
+            failed_before=self._queries.failed_before(plan.run),
         )
 
     def _with_stages(self, run_id: str, batch: Batch) -> Batch:
@@ -356,6 +357,7 @@ class _Queries:
         self._wanted = None if names is None else frozenset(names)
         self._known: dict[Run, _Query] = {}
         self._failed: dict[str, QueryReading] = {}
+        self._failed_before: dict[Run, str] = {}
 
     def poll(self, gaps: list[Gap]) -> tuple[_Query, ...]:
         """The wanted runs that are active now. Adds a gap for each run of which nothing can be read."""
@@ -365,7 +367,10 @@ class _Queries:
         for run in set(self._known) - set(active):
             self._forget(self._known.pop(run), gaps)
         for run in active:
-            self._failed.pop(run.query_id, None)
+            failed = self._failed.pop(run.query_id, None)
+            if failed is not None and failed.failed_because is not None:
+                self._failed_before[run] = failed.failed_because
+        self._failed_before = {run: because for run, because in self._failed_before.items() if run in active}
         found = (self._find(run, gaps) for run in active)
         return tuple(query for query in found if query is not None and self._is_wanted(query.plan))
 
@@ -376,6 +381,10 @@ class _Queries:
 
     def failed(self) -> tuple[QueryReading, ...]:
         return tuple(self._failed.values())
+
+    def failed_before(self, run: Run) -> str | None:
+        """The exception that ended the run before this one, if it was seen."""
+        return self._failed_before.get(run)
 
     def _find(self, run: Run, gaps: list[Gap]) -> _Query | None:
         if run not in self._known:

@@ -39,7 +39,7 @@ def parse_executors(
 
 
 def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Executor:
-    cores, slots = entry["totalCores"], entry.get("maxTasks")
+    cores, slots, gc_ms = entry["totalCores"], entry.get("maxTasks"), entry.get("totalGCTime")
     excluded = entry.get("isExcluded") or entry.get("isBlacklisted") or entry.get("excludedInStages")
     return Executor(
         executor_id=entry["id"],
@@ -52,6 +52,7 @@ def _executor(entry: Mapping[str, Any], place: Callable[[float], float]) -> Exec
         added_at=place(_time(entry["addTime"])),
         slots=None if slots == cores else slots,
         excluded=bool(excluded),
+        gc_s=None if gc_ms is None else gc_ms / 1000,
     )
 
 
@@ -172,7 +173,8 @@ def with_stages(
             return batch
         spans_ms = [(each["firstTaskLaunchedTime"] or each["submissionTime"], each["completionTime"]) for each in mine]
         work = [StageWork(each["numTasks"], each["executorRunTime"] / 1000) for each in reversed(mine)]
-        return replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work))
+        batch = replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work))
+        return batch.with_reads([each.get("inputRecords") for each in reversed(mine)])
     except (KeyError, TypeError, AttributeError) as error:
         message = f"a stage or job that is not understood: {error!r}"
         raise ValueError(message) from error

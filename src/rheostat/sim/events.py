@@ -143,6 +143,27 @@ class FailingTasks(LastingEvent):
     """Only with more executors than this. Default: tasks fail whatever their number."""
 
 
+class GarbageCollection(LastingEvent):
+    """Memory is short: garbage collection takes a share of the task time, so tasks take longer."""
+
+    kind: Literal["garbage"]
+    share: Annotated[float, quantity(gt=0, le=0.95)]
+    """Share of the task time. Required: it defines the event."""
+    executors: Annotated[int | None, quantity("executors", ge=1, le=100_000)] = None
+    """The share is that of so many executors; twice as many have half of it each, as they share the state. null: it is
+    the same on any number. Default: each holds the same, as of a broadcast table."""
+
+
+class FailingQuery(LastingEvent):
+    """The query fails again and again, in the middle of a batch, and is started again as another run."""
+
+    kind: Literal["query-fails"]
+    after_s: Annotated[float, quantity("s", gt=0, le=86_400)] = 30.0
+    """How long each run lasts. Default: Spark tries a task four times before it gives up."""
+    pause_s: Annotated[float, quantity("s", ge=0, le=86_400)] = 20.0
+    """From the failure until the query works again. Default: as for new code."""
+
+
 class SkewChange(LastingEvent):
     """The load is spread differently over the partitions."""
 
@@ -191,6 +212,8 @@ Event = Annotated[
     | SinkLimit
     | StarvedExecutors
     | FailingTasks
+    | GarbageCollection
+    | FailingQuery
     | SkewChange
     | CodeChange
     | LostNode

@@ -30,6 +30,8 @@ class SimExecutor:
         gone_at: when it was removed or lost.
         finished, busy_s: successful tasks of finished batches, and their seconds.
         failed: failed attempts of finished batches.
+        garbage: share of the task time in garbage collection, in the running batch.
+        gc_s: of ``busy_s``, in garbage collection.
     """
 
     number: int
@@ -45,6 +47,8 @@ class SimExecutor:
     finished: int = 0
     busy_s: float = 0.0
     failed: float = 0.0
+    garbage: float = 0.0
+    gc_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -66,6 +70,7 @@ class SimExecutor:
     def add_work(self, tasks: int, seconds: float) -> None:
         self.finished += tasks
         self.busy_s += seconds
+        self.gc_s += seconds * self.garbage
 
 
 class Fleet:

@@ -35,7 +35,9 @@ from rheostat.sim.events import (
     DeadExecutor,
     Event,
     ExcludedExecutor,
+    FailingQuery,
     FullNode,
+    GarbageCollection,
     LostNode,
     MetricFault,
     NoRoom,
@@ -55,6 +57,7 @@ from rheostat.text import executors, several
 
 _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
+_BROKE = "injected: the query fails"
 _NO_ANSWER = "injected: no answer"
 
 _REPLACE, _ROOM_CHANGED = -1, 0
@@ -112,6 +115,8 @@ class SimulatedJob:
         self._run = 0
         self._pauses = 0
         self._works_at = 0.0
+        self._fails = False
+        self._tells_gc = any(isinstance(event, GarbageCollection) for event in job.events)
         self._code: list[CodeChange] = []
         self._agenda: list[tuple[float, int, Event | int]] = [(e.at_s, n, e) for n, e in enumerate(job.events)]
         heapify(self._agenda)
@@ -271,6 +276,11 @@ class SimulatedJob:
                 self._schedule(event.until_s, _ROOM_CHANGED)
             case CodeChange():
                 self._code.append(event)
+            case FailingQuery():
+                self._query.fail(at)
+                works_at = self._stop(at, event.pause_s)
+                self._fails = True
+                self._schedule(works_at + event.after_s if works_at + event.after_s < event.until_s else inf, event)
             case LostNode():
                 lost = self._fleet.lose_node(at, event.node)
                 if event.replaced_after_s is not None:
@@ -300,6 +310,7 @@ class SimulatedJob:
 
     def _stop(self, at: float, seconds: float) -> float:
         self._run += 1
+        self._fails = False
         self._works_at = max(self._works_at, at + seconds)
         self._query.pause(at, self._works_at - at)
         return self._works_at
@@ -310,9 +321,11 @@ class SimulatedJob:
         at, fleet = self._now, self._fleet
         nodes = None if fleet.places is None else fleet.places.read(at, fleet.running + fleet.starting)
         cluster = self._read_cluster()
-        if at < self._works_at:
-            return Observation(at, (), cluster, (Gap("queries", _STARTING),), nodes)
         query = self._read_query()
+        if at < self._works_at:
+            failed = (replace(query, offsets=None, batch=None, running=None, failed_because=_BROKE),)
+            gaps = (Gap("queries", _STARTING),)
+            return Observation(at, failed if self._fails else (), cluster, gaps, nodes)
         gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
         others = tuple([_read_beside(kind, number, query) for number, kind in enumerate(self._job.beside)])
         return Observation(at, (query, *others), cluster, gaps, nodes)
@@ -338,6 +351,7 @@ class SimulatedJob:
             ),
             batch=self._query.finished,
             running=RunningBatch(at, running is not None, batch_id, since),
+            failed_before=_BROKE if self._fails else None,
         )
 
     def _read_cluster(self) -> Cluster:
@@ -360,6 +374,7 @@ class SimulatedJob:
             busy_s=tuple([each.busy_s + running.busy_s for each, running in rows]),
             requested=self._fleet.requested,
             excluded=tuple([each.name for each, _ in rows if each.is_excluded(self._now)]),
+            gc_s=tuple([each.gc_s + running.busy_s * each.garbage for each, running in rows]) if self._tells_gc else (),
         )
 
 

@@ -73,6 +73,9 @@ class Stage(FrozenModel):
     the two inputs of a join are not."""
     stateful: bool = False
     """Whether its tasks keep state, which moves when executors leave. Default: most stages keep none."""
+    reads: Annotated[int, quantity("records", ge=0, le=10**12)] = 0
+    """Records of other data than the input that each batch reads anew, in the time of task_ms. Default: most stages
+    read none."""
 
 
 class Driver(FrozenModel):

@@ -14,7 +14,7 @@ from math import ceil, expm1, floor, inf
 
 from rheostat.model import Batch, StageWork
 from rheostat.sim.arrivals import Arrivals, Positions
-from rheostat.sim.events import FailingTasks, SinkLimit
+from rheostat.sim.events import FailingTasks, GarbageCollection, SinkLimit
 from rheostat.sim.executors import Fleet, SimExecutor
 from rheostat.sim.history import History
 from rheostat.sim.jobfile import JobFile, Stage, zipf
@@ -32,6 +32,7 @@ class _Batch:
 
     Attributes:
         failed: failed attempts of each task, on average.
+        garbage: share of the task time in garbage collection.
         members: executors that it was placed on, by number.
         settled: whether the fleet was settled at that time.
     """
@@ -42,6 +43,7 @@ class _Batch:
     work: list[Work]
     in_use: int
     failed: float = 0.0
+    garbage: float = 0.0
     members: list[SimExecutor] = field(default_factory=list)
     settled: bool = False
     placed: Sequence[Placed] = ()
@@ -74,6 +76,9 @@ class Engine:
         """Whether every record that ever arrives is committed."""
         return self._oldest == inf
 
+    def fail(self, at: float) -> None:
+        """Break off what is not committed."""
+
     def _commit(self, positions: Positions, begin: float, end: float, executors: int) -> None:
         records = sum(positions) - self._history.records_out
         self._committed, self._oldest = positions, self._arrivals.oldest(positions)
@@ -93,6 +98,7 @@ class MicroBatches(Engine):
         self._planned = self._committed
         self._planned_at: float | None = None
         self._running: _Batch | None = None
+        self._again: Positions | None = None
         self.next_at = self._trigger(0.0, on_grid=True)
 
     # --------------------------------------------------------------------------------------------- events
@@ -126,6 +132,14 @@ class MicroBatches(Engine):
         """Stop the query between two batches and start it as a new run after ``seconds``."""
         self.finished, self._planned_at = None, None
         self.next_at = self._trigger(at + seconds, on_grid=False)
+
+    def fail(self, at: float) -> None:
+        """Break the running batch off: what its tasks did is lost, and the next run does the batch again."""
+        batch, self._running = self._running, None
+        if batch is not None:
+            for executor, done in count_progress(batch.placed, at).items():
+                executor.add_work(done.ended, done.busy_s)
+            self._again, self._next_id = self._planned, batch.batch_id
 
     def note_moved(self, share: float) -> None:
         """Note that executors with this share of the state were removed."""
@@ -165,26 +179,27 @@ class MicroBatches(Engine):
 
     def _begin(self, at: float) -> None:
         job, fleet, number = self._job, self._fleet, self._next_id
-        if self._waits(at):
+        if self._again is None and self._waits(at):
             every = job.trigger_s or _POLL_S
             self.next_at = (floor(at / every + _ROUNDING) + 1) * every
             return
         self._planned_at = at
-        self._planned = batch_end(self._committed, self._arrivals.latest(at), job.batch_cap)
+        self._planned = self._again or batch_end(self._committed, self._arrivals.latest(at), job.batch_cap)
+        self._again = None
         sizes = [end - start for end, start in zip(self._planned, self._committed, strict=True)]
         fleet.check_settled(at)
-        failed = failed_attempts(job, fleet.in_use, at)
+        failed, garbage = failed_attempts(job, fleet.in_use, at), garbage_share(job, fleet.in_use, at)
         work = batch_work(
             job,
             sizes,
             fleet.in_use * job.executor.slots,
             factors=self._factors,
-            scale=(1 + failed) * noise(job.batch_noise_cv, uniform(self._seed, "batch", number)),
+            scale=(1 + failed) / (1 - garbage) * noise(job.batch_noise_cv, uniform(self._seed, "batch", number)),
             moved=self._moved,
             rate=self._arrivals.rate(at),
         )
         self._moved = 0.0
-        self._running = _Batch(number, at, sum(sizes), work, fleet.in_use, failed)
+        self._running = _Batch(number, at, sum(sizes), work, fleet.in_use, failed, garbage)
         self._next_id = number + 1
         self._place(self._running)
 
@@ -205,6 +220,8 @@ class MicroBatches(Engine):
         lost = [each for each in batch.members if batch.start < each.gone_at < inf]
         batch.members = sorted([*self._fleet.used, *lost], key=lambda each: each.number)
         batch.settled = self._fleet.settled
+        for each in batch.members:
+            each.garbage = batch.garbage
         batch.placed = place(batch.work, begin, batch.members, self._fleet)
         batch.tasks_end = max(batch.placed[-1].end, _sink_end(job, begin, batch.records, len(batch.members)))
         batch.end = self.next_at = batch.tasks_end + job.driver.commit_s + job.state.commit_s
@@ -222,7 +239,8 @@ class MicroBatches(Engine):
         planning_s = self._job.driver.planning_s
         duration_s, commit_s = batch.end - batch.start, batch.end - batch.tasks_end
         work_s, seen = batch.placed[-1].end - batch.start - planning_s, self._job.metrics.work_seen
-        return Batch(
+        reads = [stage.reads for stage in self._job.stages]
+        report = Batch(
             at=batch.end,
             batch_id=batch.batch_id,
             duration_s=duration_s,
@@ -234,6 +252,7 @@ class MicroBatches(Engine):
             work_s=work_s * seen if seen else None,
             stages=tuple(map(_sum_stage, batch.placed)) if seen == 1.0 else (),
         )
+        return report.with_reads(reads) if any(reads) else report
 
 
 def batch_end(committed: Positions, latest: Positions, cap: int | None) -> Positions:
@@ -331,6 +350,12 @@ def failed_attempts(job: JobFile, executors: int, at: float) -> float:
     """Attempts of each task that fail before it succeeds, on average: share ÷ (1 − share)."""
     shares = [event.share for event in job.active(FailingTasks, at) if executors > event.above]
     return max((share / (1 - share) for share in shares), default=0.0)
+
+
+def garbage_share(job: JobFile, executors: int, at: float) -> float:
+    """Share of the task time that garbage collection takes on so many executors."""
+    events = job.active(GarbageCollection, at)
+    return max((each.share * min(1.0, (each.executors or inf) / executors) for each in events), default=0.0)
 
 
 def _sink_end(job: JobFile, begin: float, records: float, executors: int) -> float:

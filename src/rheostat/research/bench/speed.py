@@ -259,5 +259,6 @@ def _observation(at: float, number: int, positions: tuple[list[int], ...], busy:
         finished_tasks=tuple([number * 8 + place for place in places]),
         busy_s=tuple([value / 1000 for value in busy]),
         requested=count,
+        gc_s=tuple([value // 40 / 1000 for value in busy]),
     )
     return Observation(at, (query,), cluster)
