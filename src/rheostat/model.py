@@ -487,6 +487,8 @@ class Assessment:
         work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
         driver: why the driver delays the batches, as text; None: it does not, or unknown.
         last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
+        run_since: since when the queries have been these runs of themselves; what was learned before is of other runs,
+            maybe of other code. None: since the first look.
     """
 
     at: float
@@ -549,6 +551,7 @@ class Assessment:
     work_s: float | None = None
     driver: str | None = None
     last_batch_done: int | None = None
+    run_since: float | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -24,6 +24,7 @@ from rheostat.analyze.state import (
     Counters,
     Machines,
     QueryHistory,
+    Runs,
     known_fields,
     largest,
     total,
@@ -97,7 +98,8 @@ def analyze(
     # A query that returns within the rate window continues its history.
     kept = [each for each in past.values() if 0 <= at - each.seen_at <= settings.rate_window_s]
     cluster_history = watch_slots(cluster_history, readings)
-    state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines)
+    runs = follow_runs(state, (*histories, *kept), at) if readings else state.runs
+    state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines, runs=runs)
     measured = [number for number, fault in enumerate(faults) if fault is None]
     if not measured or len(measured) == len(faults):
         assessment = _assess(observation, readings, figures, cluster, state, invalid | impossible)
@@ -110,6 +112,23 @@ def analyze(
         by_query=tuple(map(_load_of, readings_kept, figures_kept)),
         unmeasured=tuple([fault for fault in faults if fault is not None]),
     ), state
+
+
+_LASTED_S = 600.0
+"""A run that ends earlier may be one of a query that fails and starts again, again and again: no new code each time."""
+
+
+def follow_runs(state: AnalysisState, queries: Sequence[QueryHistory], at: float) -> Runs:
+    """The runs with this look, and since when figures count: since they began.
+
+    A run that follows a short one counts only once it has lasted itself: then nothing is doubted each minute.
+    """
+    past, ids = state.runs, tuple(sorted([(each.query_id, each.run_id) for each in queries]))
+    known = past.ids or tuple(sorted([(each.query_id, each.run_id) for each in state.queries]))
+    lasted = past.at is None or at - past.at >= _LASTED_S
+    if ids == known or not known:
+        return Runs(ids, past.at, past.at if lasted else past.since)
+    return Runs(ids, at, at if lasted else past.since)
 
 
 def _find_fault(query: QueryReading, figures: QueryFigures, impossible: set[str], since: float) -> Unmeasured | None:
@@ -174,6 +193,7 @@ def _assess(
         nodes=observation.nodes,
         wait_s=query.wait_s,
         last_batch_done=query.last_batch_done,
+        run_since=state.runs.since,
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
     )
