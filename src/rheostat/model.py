@@ -527,6 +527,8 @@ class Assessment:
         reread: how much of the task time goes to data that each batch reads anew, as text; None: little, or unknown.
         reread_share: that share.
         reread_bound: whether reading it takes so much of the batch that more executors cannot shorten this much.
+        run_since: since when the queries have been these runs of themselves; what was learned before is of other runs,
+            maybe of other code. None: since the first look.
     """
 
     at: float
@@ -595,6 +597,7 @@ class Assessment:
     reread: str | None = None
     reread_share: float | None = None
     reread_bound: bool = False
+    run_since: float | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -7,7 +7,7 @@ from tests.sim.jobs import PLAIN, plain, stage
 
 from rheostat.load.curves import constant
 from rheostat.optimum.dynamic_program import problem_of
-from rheostat.sim.events import CodeChange, DeadExecutor, SkewChange, SlowExecutor
+from rheostat.sim.events import CodeChange, CostDrift, DeadExecutor, SkewChange, SlowExecutor
 from rheostat.sim.jobfile import job_of
 
 LOAD = constant(100, 600)
@@ -56,6 +56,7 @@ def test_a_record_at_a_time_job_has_no_batches():
         pytest.param([], 200.0, 0, id="none"),
         pytest.param([CodeChange(kind="code", at_s=9, factor=0.5)], 400.0, 0, id="faster code"),
         pytest.param([CodeChange(kind="code", at_s=9, factor=2.0)], 200.0, 0, id="slower code"),
+        pytest.param([CostDrift(kind="drift", at_s=9, factor=0.5)], 400.0, 0, id="faster and faster"),
         pytest.param([SlowExecutor(kind="slow", at_s=9)], 200.0, 0, id="a slow executor"),
         pytest.param([DeadExecutor(kind="dead", at_s=9)], 200.0, 2, id="a dead executor, and the change back"),
     ],

@@ -170,3 +170,12 @@ def test_tasks_that_fail_with_too_many_executors(executors, failed, finished, ba
     assert sum(after.cluster.failed_tasks) - sum(before.cluster.failed_tasks) == failed
     assert sum(after.cluster.finished_tasks) - sum(before.cluster.finished_tasks) == finished
     assert after.queries[0].batch.duration_s == pytest.approx(batch_s)
+
+
+def test_a_cost_drifts_in_steps_of_a_minute_without_another_run():
+    """A batch of 200 records takes 1 s at first; over 120 s the cost doubles, in two equal steps, and then it stays."""
+    sim = simulated(plain(events=[{"kind": "drift", "at_s": 9.5, "over_s": 120, "factor": 2}]), LONG)
+    runs = {sim.observe(at).queries[0].run_id for at in (1.0, 9.0, 300.0)}
+    took = {start: round(end - start, 3) for start, end, *_ in batches(sim)}
+    assert [took[at] for at in (8.0, 10.0, 68.0, 70.0, 290.0)] == [1.0, 1.414, 1.414, 2.0, 2.0]
+    assert runs == {"run-0"}

@@ -33,6 +33,7 @@ from rheostat.analyze.state import (
     Garbage,
     Machines,
     QueryHistory,
+    Runs,
     known_fields,
     largest,
     total,
@@ -108,7 +109,8 @@ def analyze(
     kept = _keep_gone(past.values(), at, settings.rate_window_s)
     failing = _name_failing(observation, (*histories, *kept))
     cluster_history = watch_slots(cluster_history, readings)
-    state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines)
+    runs = follow_runs(state, (*histories, *kept), at) if readings else state.runs
+    state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines, runs=runs)
     measured = [number for number, fault in enumerate(faults) if fault is None]
     if not measured or len(measured) == len(faults):
         assessment = _assess(observation, readings, figures, cluster, state, invalid | impossible)
@@ -148,6 +150,23 @@ def _name_failing(observation: Observation, histories: Sequence[QueryHistory]) -
         ended = {each.query_id: f"has failed ({each.failed_because})" for each in observation.queries}
         found = ended | found
     return tuple([f"the query {names.get(query_id, query_id)} {how}" for query_id, how in found.items()])
+
+
+_LASTED_S = 600.0
+"""A run that ends earlier may be one of a query that fails and starts again, again and again: no new code each time."""
+
+
+def follow_runs(state: AnalysisState, queries: Sequence[QueryHistory], at: float) -> Runs:
+    """The runs with this look, and since when figures count: since they began.
+
+    A run that follows a short one counts only once it has lasted itself: then nothing is doubted each minute.
+    """
+    past, ids = state.runs, tuple(sorted([(each.query_id, each.run_id) for each in queries]))
+    known = past.ids or tuple(sorted([(each.query_id, each.run_id) for each in state.queries]))
+    lasted = past.at is None or at - past.at >= _LASTED_S
+    if ids == known or not known:
+        return Runs(ids, past.at, past.at if lasted else past.since)
+    return Runs(ids, at, at if lasted else past.since)
 
 
 def _find_fault(
@@ -216,6 +235,7 @@ def _assess(
         nodes=observation.nodes,
         wait_s=query.wait_s,
         last_batch_done=query.last_batch_done,
+        run_since=state.runs.since,
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
         **_read_garbage(state.cluster.garbage, observation),

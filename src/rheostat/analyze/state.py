@@ -220,6 +220,20 @@ class Machines(NamedTuple):
     nodes: tuple[tuple[str, float], ...] = ()
 
 
+class Runs(NamedTuple):
+    """The runs of all queries.
+
+    Attributes:
+        ids: each query and its run, sorted.
+        at: when these were first seen; None: they are the first ones.
+        since: since when figures of them count, as in the assessment.
+    """
+
+    ids: tuple[tuple[str, str], ...] = ()
+    at: float | None = None
+    since: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AnalysisState:
     """State of the analysis; initially ``AnalysisState()``."""
@@ -227,6 +241,7 @@ class AnalysisState:
     queries: tuple[QueryHistory, ...] = ()
     cluster: ClusterHistory = field(default_factory=ClusterHistory)
     machines: Machines = field(default_factory=Machines)
+    runs: Runs = field(default_factory=Runs)
 
 
 # Impossible figures are named and become unknown; a sum with an unknown term is unknown.

@@ -74,6 +74,10 @@ class Refused(NamedTuple):
     def until(self) -> float:
         return self.at + self.backoff_s
 
+    def expired(self, at: float) -> Refused:
+        """With a back-off that is over at this time."""
+        return self._replace(at=min(self.at, at - self.backoff_s))
+
     @property
     def halfway(self) -> int:
         """What is tried when the back-off is over: half of the change, one at least."""

@@ -18,7 +18,7 @@ from rheostat.decide.effectiveness import (
     update_cost,
     update_useless,
 )
-from rheostat.decide.failures import Refused, Watch, find_answer, refuse, stand, start_watch, watch_again
+from rheostat.decide.failures import ANSWER_S, Refused, Watch, find_answer, refuse, stand, start_watch, watch_again
 from rheostat.decide.policy import tasks_fail
 from rheostat.model import Assessment, Outcome, OutcomeStatus
 
@@ -82,6 +82,7 @@ class GuardState:
         lost_at: when an executor was last found dead.
         watch: the last change, while failures would be its answer.
         refused_down, refused_up: the last decrease and increase that were answered by failures.
+        run: the runs of the queries that all this is of, by the time when they began; None: the first ones.
     """
 
     started_at: float | None = None
@@ -105,6 +106,7 @@ class GuardState:
     watch: Watch | None = None
     refused_down: Refused | None = None
     refused_up: Refused | None = None
+    run: float | None = None
 
     def outdates(self, assessment: Assessment) -> bool:
         """Whether the figures are of before the last change, as those that come with a delay are for a while."""
@@ -182,6 +184,8 @@ def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings) 
         guard = replace(guard, started_at=assessment.at)
     if settings.failover:
         guard = replace(guard, failover_at=assessment.at)
+    if assessment.run_since != guard.run:
+        guard = _doubt_effects(assessment, guard, settings)
     if guard.cold is not None:
         cold, cost = update_cold(guard.cold, guard.cost_up if guard.cold.up else guard.cost_down, assessment)
         guard = _with_cost(guard, cost, cold, up=guard.cold.up)
@@ -203,6 +207,24 @@ def _give_up(pending: Pending, guard: GuardState) -> GuardState:
         raised_at=max(pending.at, guard.raised_at or pending.at),
         down_blocked_at=max(pending.at, guard.down_blocked_at or pending.at),
     )
+
+
+def _doubt_effects(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+    """The state in new runs, maybe of other code: what brought nothing, or failures, may be tried again.
+
+    That it did is known still, so that the next back-off is longer. Failures shortly before a new run have ended the
+    one before, as far as one can know: they stand.
+    """
+    run, useless = assessment.run_since, guard.useless
+    guard = replace(guard, run=run, trial=None, cold=None)
+    if useless is not None:
+        wait_s = useless.wait_s(assessment.at, settings)
+        guard = replace(guard, useless=useless._replace(at=useless.at - max(0.0, wait_s), undone=True))
+    for up in (False, True):
+        refused = _refused(guard, up=up)
+        if refused is not None and run is not None and run - refused.at >= ANSWER_S:
+            guard = _with_refused(guard, refused.expired(assessment.at), up=up)
+    return guard
 
 
 def _with_cost(guard: GuardState, cost: Cost | None, cold: Cold | None, *, up: bool) -> GuardState:

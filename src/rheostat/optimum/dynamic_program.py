@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rheostat.load.curves import Pieces
 from rheostat.sim.capacity import CostParts, batch_s, best_curve, capacity_curve, long_batch_rate
-from rheostat.sim.events import CodeChange, DeadExecutor, Event, LostNode, SkewChange
+from rheostat.sim.events import CodeChange, CostDrift, DeadExecutor, Event, LostNode, SkewChange
 from rheostat.sim.jobfile import JobFile
 from rheostat.sim.seeded import duration
 
@@ -138,21 +138,22 @@ def _variants(job: JobFile) -> list[JobFile]:
     """The job with each version of its code, and with each skew of its partitions."""
     codes = [job]
     for event in sorted(job.events, key=lambda each: each.at_s):
-        if isinstance(event, CodeChange):
-            codes.append(_change_code(codes[-1], event))
+        if isinstance(event, CodeChange | CostDrift):
+            stage = event.stage if isinstance(event, CodeChange) else None
+            codes.append(_change_cost(codes[-1], event.factor, stage))
     skews = [event.skew for event in job.events if isinstance(event, SkewChange)]
     updates = [{"partition_skew": skew, "partition_shares": None} for skew in skews]
     return [code.model_copy(update=update) for code in codes for update in ({}, *updates)]
 
 
-def _change_code(job: JobFile, code: CodeChange) -> JobFile:
+def _change_cost(job: JobFile, factor: float, stage: str | None) -> JobFile:
     if job.record is not None:
-        table = job.record.table and tuple((n, rate / code.factor) for n, rate in job.record.table)
-        slower = {"alpha": job.record.alpha / code.factor, "gamma": job.record.gamma / code.factor, "table": table}
+        table = job.record.table and tuple((n, rate / factor) for n, rate in job.record.table)
+        slower = {"alpha": job.record.alpha / factor, "gamma": job.record.gamma / factor, "table": table}
         return job.model_copy(update={"record": job.record.model_copy(update=slower)})
     stages = [
-        stage.model_copy(update={"cost_ms": stage.cost_ms * code.factor}) if code.stage in {None, stage.name} else stage
-        for stage in job.stages
+        each.model_copy(update={"cost_ms": each.cost_ms * factor}) if stage in {None, each.name} else each
+        for each in job.stages
     ]
     return job.model_copy(update={"stages": tuple(stages)})
 

@@ -19,7 +19,7 @@ bound of the capacity while batches are shorter than τ, and close to it once th
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
 * A new figure that is more than 1.5 times, or less than two thirds, of what was expected at its number removes all
-  figures that are older than an hour: the job has been healed, or has other code [ours].
+  figures that are older than an hour [ours]; those of an earlier run are doubtful (:mod:`rheostat.decide.trust`).
 
 The capacity is linear between two figures, and in proportion to n beyond them. Nothing is learned before the current
 target has settled, nor where the batch cap limits the rate, nor while an executor is named slow.
@@ -29,12 +29,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
 from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
+from rheostat.decide.trust import Trust, drop_old, is_jump
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import seconds
 
@@ -55,12 +56,10 @@ _WAVES = 2.0
 _KEPT = 5
 _TRIGGERS = 3
 """Trigger intervals in a row that are low before a decrease, however many samples they are."""
-_JUMP = 1.5
-"""A figure that differs by more from what was expected at its number makes old figures at the others doubtful."""
-_DOUBTED_S = 3600.0
-"""Figures are old from this age on, s. Younger ones stand beside a jump: waves of tasks make jumps, too."""
 _SPIKE_S = 5400.0
 """How long a spike is remembered, s: longer than an hour, so that hourly ones are."""
+_STARTS_S = 60.0
+"""A backlog so soon after a new run has begun is what waited for it, s."""
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 StateT = TypeVar("StateT")
@@ -198,6 +197,7 @@ class Learned:
         figures: by ascending number of executors; empty: the capacity is unknown.
         recent: busy rates of the last healthy batches in a row, at most three.
         batch_id: the batch that was learned from last.
+        trust: which of the figures count. What they say is said by all of them: take ``trusted`` or ``best``.
     """
 
     w_max: float | None = None
@@ -205,6 +205,7 @@ class Learned:
     figures: tuple[Figure, ...] = ()
     recent: tuple[float, ...] = ()
     batch_id: int | None = None
+    trust: Trust = field(default_factory=Trust)
 
     def carried(self, executors: int) -> float | None:
         """Capacity of a number of executors, records/s, on the line through the figures; None without figures.
@@ -234,6 +235,16 @@ class Learned:
                 return max(1, math.ceil(n + share * (figure.executors - n) - ROUNDING))
             n, below = figure.executors, figure.rate
         return max(n, needed(rate, below / n))
+
+    @property
+    def trusted(self) -> Learned:
+        """The model that justifies a decrease: without its doubtful figures."""
+        return self if self.trust.since is None else replace(self, figures=self.trust.trusted(self.figures))
+
+    @property
+    def best(self) -> Learned:
+        """The model that sizes an increase: with doubtful figures, while there are no others."""
+        return self if self.trust.since is None else replace(self, figures=self.trust.best(self.figures))
 
     @property
     def measured(self) -> Learned:
@@ -285,7 +296,7 @@ def learn_overload(assessment: Assessment, learned: Learned, memory: int | None)
     if not (in_use(assessment) and _is_long(assessment)):
         stalls = assessment.last_batch_records is None and not in_use(assessment)
         return learned if learned.figures or stalls else _raise_bound(learned, n, rate, assessment)
-    before = learned.figure(n)
+    before = learned.trusted.figure(n)
     count = 0 if before is None else before.samples
     mean = rate if before is None or rate >= before.rate else mean_with(before.rate, count, rate, memory)
     return _insert(learned, Figure(n, mean, count + 1, assessment.at))
@@ -304,7 +315,7 @@ def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
         return learned
     recent, agreed = add_in_a_row(learned.recent, rate)
     learned = replace(learned, recent=recent, batch_id=assessment.last_batch_id)
-    before = learned.figure(assessment.executors)
+    before = learned.trusted.figure(assessment.executors)
     is_measured = before is not None and before.samples
     bound = agreed if is_measured or len(recent) < _FOR_A_BOUND else min(recent)
     return learned if bound is None else _raise_bound(learned, assessment.executors, bound, assessment)
@@ -326,19 +337,34 @@ def _is_long(assessment: Assessment) -> bool:
 
 
 def _raise_bound(learned: Learned, executors: int, rate: float, assessment: Assessment) -> Learned:
-    before = learned.figure(executors)
-    if rate <= (learned.carried(executors) or 0.0):
+    before = learned.trusted.figure(executors)
+    if rate <= (learned.trusted.carried(executors) or 0.0):
         return learned
     return _insert(learned, Figure(executors, rate, 0 if before is None else before.samples, assessment.at))
 
 
 def _insert(learned: Learned, new: Figure) -> Learned:
-    """The figures with a new one. Where it is a jump, a query has been healed or has other code: old figures go."""
-    known = learned.carried(new.executors)
-    jumps = known is not None and not 1 / _JUMP <= new.rate / known <= _JUMP
-    since = new.at - _DOUBTED_S if jumps else -math.inf
-    kept = [each for each in learned.figures if each.at >= since and _are_compatible(each, new)]
+    learned = weigh_figures(learned, new)
+    kept = [each for each in learned.figures if _are_compatible(each, new)]
     return replace(learned, figures=tuple(sorted([*kept, new], key=lambda each: each.executors)))
+
+
+def follow_run(learned: Learned, assessment: Assessment) -> Learned:
+    """The model in the runs of this sample."""
+    trust = learned.trust.follow(assessment)
+    return learned if trust is learned.trust else replace(learned, trust=trust, recent=(), batch_id=None)
+
+
+def weigh_figures(learned: Learned, new: Figure) -> Learned:
+    """The model with the figures that stand beside a new one: what it says of doubtful ones, and of old ones."""
+    trust, figures = learned.trust, learned.figures
+    doubtful = replace(learned, figures=trust.doubtful(figures))
+    confirmed = trust.confirms(new.rate, doubtful.carried(new.executors), measured=bool(new.samples))
+    if confirmed is not None:
+        learned = replace(learned, figures=figures if confirmed else trust.trusted(figures), trust=trust.settled())
+    if is_jump(new.rate, learned.trusted.carried(new.executors)):
+        return replace(learned, figures=drop_old(learned.figures, new.at))
+    return learned
 
 
 def _are_compatible(other: Figure, new: Figure) -> bool:
@@ -476,8 +502,8 @@ class Spike(NamedTuple):
 def follow_spike(assessment: Assessment, past: Spike | None) -> Spike | None:
     """The spike to be ready for: load that comes in bursts comes again, so a decrease must carry the next one too.
 
-    What an overload has piled up says nothing about the load: only a backlog beside a speed well above the arrival rate
-    begins a spike; an overload ends it, and none begins until that backlog is gone.
+    What an overload, or the time before a new run, has piled up says nothing about the load: only a backlog beside a
+    speed well above the arrival rate begins a spike; an overload ends it, and none begins until that backlog is gone.
 
     >>> burst = Assessment(at=0.0, backlog=900, backlog_excess=800.0, last_batch_records=400, period_s=15.0)
     >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), None)
@@ -490,7 +516,9 @@ def follow_spike(assessment: Assessment, past: Spike | None) -> Spike | None:
     backlog, beyond = assessment.backlog or 0, bool(assessment.backlog_excess)
     arrival, speed = assessment.arrival_rate or 0.0, batch_speed(assessment)
     at_limit = speed is not None and arrival >= NEAR * speed
-    if beyond and (at_limit or (past is not None and past.overloaded)):
+    ran_s = math.inf if assessment.run_since is None else assessment.at - assessment.run_since
+    starts = ran_s <= max(_STARTS_S, _TRIGGERS * (assessment.trigger_s or 0.0))
+    if beyond and (at_limit or starts or (past is not None and past.overloaded)):
         return Spike(assessment.at, 0, overloaded=True)
     begins = beyond and speed is not None and arrival < speed / _WAVES
     if backlog >= known / NOISE if known else begins:

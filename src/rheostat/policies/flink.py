@@ -248,6 +248,7 @@ class FlinkState:
         down_since, downs: since when a decrease has been held back, and those of :func:`add_decrease`.
         proposed, last: the change proposed last, and the one done last.
         rate: true processing rate of one executor, records/s.
+        run: the runs of the queries that all this is of, by the time when they began; None: the first ones.
     """
 
     executors: tuple[int, int] | None = None
@@ -260,6 +261,7 @@ class FlinkState:
     proposed: Scaling | None = None
     last: Scaling | None = None
     rate: float | None = None
+    run: float | None = None
 
 
 _Proposal = tuple[Recommendation, FlinkState]
@@ -320,15 +322,17 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
     # --------------------------------------------------------------------------------------------- window
 
     def _follow(self, assessment: Assessment, n: int, state: FlinkState) -> FlinkState:
-        """The state with this sample's target. Another one, or a long silence, restarts everything."""
-        now, before = (n, assessment.executors or n), state.executors
+        """The state with this sample's target. Another one, another run, or a long silence restarts everything."""
+        now, before, run = (n, assessment.executors or n), state.executors, assessment.run_since
+        if run != state.run:
+            return FlinkState(now, assessment.at, assessment.at, rate=state.rate, run=run)
         silence_s = max(self.options.metric_window_s, 2 * self.context.sample_s)
         if now == before and state.at is not None and assessment.at - state.at <= silence_s:
             return replace(state, at=assessment.at)
         last, proposed = state.last, state.proposed
         if before is not None and before[0] != n:
             last, proposed = _complete(n, proposed), None
-        return FlinkState(now, assessment.at, assessment.at, proposed=proposed, last=last, rate=state.rate)
+        return FlinkState(now, assessment.at, assessment.at, proposed=proposed, last=last, rate=state.rate, run=run)
 
     def _add_sample(self, assessment: Assessment, state: FlinkState) -> FlinkState:
         processed, excess = assessment.processed_rate, assessment.backlog_excess or 0.0

@@ -11,7 +11,8 @@ MST = α · n^β − γ · ND (:mod:`rheostat.learn.throughput`), where ND is th
   one after another, down to the last number that carries the arrival rate with DT ≥ T; all of them leave in one step.
   That DT ≥ T holds afterwards too is our margin. T is never less than the relative error of the model, since otherwise
   that error alone makes the target oscillate.
-* *Forgetting* [ours]: when residuals show a change point, the query's model restarts from the newest point.
+* *Forgetting* [ours]: when residuals show a change point, the query's model restarts from the newest point. What was
+  learned in an earlier run, or hours before a jump, counts as :mod:`rheostat.decide.trust` says.
 
 ``mst-alpha`` is MDL-NLUnaware of section V: MST = α · n, nodes at random.
 """
@@ -30,6 +31,7 @@ from rheostat.analyze.batches import HIGH
 from rheostat.config.models import FrozenModel
 from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max
 from rheostat.decide.policy import PolicyContext, has_finished
+from rheostat.decide.trust import Trust, drop_old, is_jump
 from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, add_measurement, configuration, fit
 from rheostat.model import Assessment, Nodes, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
@@ -121,6 +123,7 @@ class QueryModel:
         recent: throughput of the last healthy samples in a row, at most three.
         model: None: nothing is known.
         forgot_at: time of the last change point.
+        trust: which points and bounds count.
     """
 
     query: str = ""
@@ -130,6 +133,20 @@ class QueryModel:
     model: MstModel | None = None
     watched: DetectorState = field(default_factory=DetectorState)
     forgot_at: float | None = None
+    trust: Trust = field(default_factory=Trust)
+
+    @property
+    def trusted(self) -> QueryModel:
+        """Without doubtful points and bounds; the model is as it was."""
+        trust = self.trust
+        if trust.since is None:
+            return self
+        return replace(self, points=trust.trusted(self.points), shown=trust.trusted(self.shown))
+
+    @property
+    def doubted(self) -> bool:
+        """Whether all that is known is doubtful."""
+        return self.trust.since is not None and not (self.trusted.points or self.trusted.shown)
 
 
 class QuerySample(NamedTuple):
@@ -197,6 +214,9 @@ class Learner:
     def learn(self, sample: QuerySample, *, settled: bool) -> QueryModel:
         """The model with this sample; nothing is learned before the target has settled."""
         pressure, past = sample.assessment.pressure, sample.past
+        if self._options.lower_bounds:
+            trust = past.trust.follow(sample.assessment)
+            past = past if trust is past.trust else replace(past, trust=trust, recent=(), watched=DetectorState())
         if not settled or pressure is None:
             return replace(past, recent=())
         if pressure > HIGH:
@@ -204,17 +224,19 @@ class Learner:
         return self._learn_healthy(sample, past) if self._options.lower_bounds else past
 
     def _learn_saturated(self, sample: QuerySample, past: QueryModel) -> QueryModel:
-        rate, watched = sample.assessment.throughput, past.watched
+        rate = sample.assessment.throughput
         if self._options.lower_bounds and sample.assessment.last_batch_records:
             rate = busy_rate(sample.assessment)  # the mean over a window may span idle time
         if not rate or (self._options.lower_bounds and not in_use(sample.assessment)):
             return past
         new = sample.point(rate)
-        residual = _find_residual(new, past)
+        past = self._settle(new, past, measured=True)
+        residual, watched = _find_residual(new, past), past.watched
         if self._detector is not None and residual is not None:
             worsening, watched = self._detector.watch(residual, watched)
             if worsening.changed:
-                return self._fit(QueryModel(past.query, add_measurement((), new, self._fitting), forgot_at=new.at))
+                points = add_measurement((), new, self._fitting)
+                return self._fit(QueryModel(past.query, points, forgot_at=new.at, trust=past.trust.settled()))
             if residual >= self._detector.limit:
                 return replace(past, watched=watched)
         shown = tuple(each for each in past.shown if _is_possible(each, new))
@@ -227,14 +249,29 @@ class Learner:
             return replace(past, recent=())
         recent, bound = add_in_a_row(past.recent, rate)
         past = replace(past, recent=recent)
-        known = None if past.model is None else past.model.mst(sample.executors, sample.distance_ms)
-        if bound is None or bound <= (known or 0.0):
+        if bound is None:
             return past
-        return self._raise_bound(sample.point(bound), past)
+        new = sample.point(bound)
+        past = self._settle(new, past, measured=False)
+        known = _expect(new, past)
+        if is_jump(bound, known) and bound > (known or 0.0):
+            past = replace(past, points=drop_old(past.points, new.at), shown=drop_old(past.shown, new.at))
+        return past if bound <= (known or 0.0) and not past.doubted else self._raise_bound(new, past)
+
+    def _settle(self, new: Saturated, past: QueryModel, *, measured: bool) -> QueryModel:
+        """The model with what a new rate says of the doubtful points: they count again, or go."""
+        trust = past.trust
+        old = replace(past, points=trust.doubtful(past.points), shown=trust.doubtful(past.shown), trust=trust.settled())
+        expected = _expect(new, self._fit(old)) if old.points or old.shown else None
+        confirmed = trust.confirms(new.throughput, expected, measured=measured)
+        if confirmed is None:
+            return past
+        past = replace(past if confirmed else past.trusted, trust=trust.settled())
+        return self._fit(past) if past.points or past.shown else replace(past, model=None)
 
     def _raise_bound(self, new: Saturated, past: QueryModel) -> QueryModel:
         """The model with a lower bound above it; a point of the same configuration is raised to the bound."""
-        measured = configuration(past.points, new)
+        measured = configuration(past.trusted.points, new)
         if measured is not None:
             raised = replace(measured, throughput=max(measured.throughput, new.throughput), at=new.at)
             return self._fit(replace(past, points=tuple(raised if each is measured else each for each in past.points)))
@@ -247,13 +284,17 @@ class Learner:
         return self._fit(replace(past, shown=add_measurement(kept, new, self._fitting)))
 
     def _fit(self, past: QueryModel) -> QueryModel:
-        """Fit to the points and the lower bounds above their model; without points to the best lower bound."""
-        if not past.points:
-            best = max(past.shown, key=lambda each: each.throughput / each.executors)
+        """Fit to the points and the lower bounds above their model; without points to the best lower bound.
+
+        Doubtful ones count while there are no others.
+        """
+        known = past if past.doubted else past.trusted
+        if not known.points:
+            best = max(known.shown, key=lambda each: each.throughput / each.executors)
             return replace(past, model=self._limit(fit([best], self._fitting), [best]))
-        model = fit(past.points, self._fitting)
-        above = [each for each in past.shown if each.throughput > model.mst(each.executors, each.distance_ms)]
-        points = (*past.points, *above)
+        model = fit(known.points, self._fitting)
+        above = [each for each in known.shown if each.throughput > model.mst(each.executors, each.distance_ms)]
+        points = (*known.points, *above)
         return replace(past, model=self._limit(fit(points, self._fitting) if above else model, points))
 
     def _limit(self, model: MstModel, points: Sequence[Point]) -> MstModel:
@@ -261,6 +302,10 @@ class Learner:
         if not self._options.shun_far:
             return model
         return replace(model, farthest_ms=_BEYOND * max(each.distance_ms for each in points))
+
+
+def _expect(new: Saturated, past: QueryModel) -> float | None:
+    return None if past.model is None else past.model.mst(new.executors, new.distance_ms)
 
 
 def _find_residual(new: Saturated, past: QueryModel) -> float | None:
@@ -547,7 +592,11 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     def _find_shortage(self, sample: _Sample) -> str | None:
         """An arrival rate above what the model carries, in words; None: it is not, or nothing was ever saturated."""
         share = self.options.grow_at
-        if share is None or self.options.increase == "one" or not all(each.past.points for each in sample.queries):
+        if (
+            share is None
+            or self.options.increase == "one"
+            or not all(each.past.trusted.points for each in sample.queries)
+        ):
             return None
         if carries(sample.demands(lambda query: query.arrival_rate / share), sample.n, sample.reached):
             return None
@@ -603,6 +652,10 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         unknown = None in sample.models
         if unknown and not sample.assessment.idle:
             return sample.hold(ReasonCode.CAPACITY_UNKNOWN, "no overload seen yet, so MST is unknown"), nothing
+        if any(each.past.doubted for each in sample.queries):
+            return sample.hold(
+                ReasonCode.CAPACITY_UNKNOWN, "MST is that of an earlier run, maybe of other code"
+            ), nothing
         if any(each.assessment.processed_rate is None for each in sample.queries):
             return sample.hold(ReasonCode.STEADY, "the present throughput is unknown"), nothing
         in_turn = not self.options.shun_far

@@ -8,9 +8,10 @@ is known, a model is trained; if it is stable, control begins with the next samp
 approaches. The forecast reaches as far as the longest measured increase takes, or farther. Every sample is compared
 with its prediction, unless executors are starting or the job has not recovered. A high residual that the measured
 workload explains is a *forecast miss*, and only counted. Any other belongs to the model, and goes to a change detector
-(:mod:`rheostat.policies.trend`). At a change point the policy explores again, with the capacity, the durations of
-changes and the arrival rates that it has. Figures by number give way to the first measurement that contradicts them;
-of the document's one figure the count becomes 1, so that the next violation weighs half.
+(:mod:`rheostat.policies.trend`). At a change point, and in a new run of the queries, the policy explores again, with
+the capacity, the durations of changes and the arrival rates that it has. Figures by number give way to the first
+measurement that contradicts them; of the document's one figure the count becomes 1, so that the next violation weighs
+half.
 
 Ours beyond the document, each with an option that the preset ``faithful`` switches off: ``net``, ``bounded`` (where
 there is one topic: of several the capacity is known for the sum alone), ``present``, ``timely`` and ``relearn``.
@@ -294,6 +295,7 @@ class ProactiveState:
         outlook: the last forecast.
         level: S of the hysteresis; None: it starts with the current target.
         explored_at, sampled_at, decided_at: the last check in exploration, sample and decision in control.
+        run: the runs of the queries that the model and its rows are of, by the time when they began.
     """
 
     mode: Literal["exploration", "control"] = "exploration"
@@ -308,6 +310,7 @@ class ProactiveState:
     explored_at: float | None = None
     sampled_at: float | None = None
     decided_at: float | None = None
+    run: float | None = None
 
 
 _Proposal = tuple[Recommendation, ProactiveState]
@@ -392,7 +395,10 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     def _add_rates(self, assessment: Assessment, rates: Rates, state: ProactiveState) -> ProactiveState:
         state = replace(state, series=add_point(state.series, LoadPoint(assessment.at, rates), self.options.back_s))
         topics = tuple(topic for topic, _ in assessment.arrival_rates)
-        return state if topics == state.data.topics else self._restart(assessment.at, state, topics)
+        run = assessment.run_since if self.options.relearn else state.run
+        if topics == state.data.topics and run == state.run:
+            return state
+        return replace(self._restart(assessment.at, state, topics), run=run)
 
     def _counts(self, sample: _Sample, state: ProactiveState) -> bool:
         """Whether slow records belong to the current target: it is there, and the job has recovered from the change."""
@@ -433,6 +439,7 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
             series=state.series,
             data=drop_rows(state.data, at, topics),
             explored_at=state.explored_at,
+            run=state.run,
         )
 
     def _explore(self, sample: _Sample, state: ProactiveState) -> _Proposal:

@@ -55,6 +55,7 @@ from rheostat.policies.capacity import (
     count_surplus,
     expected_wait,
     find_miss,
+    follow_run,
     follow_spike,
     is_at_limit,
     learn_arrival,
@@ -212,13 +213,14 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     def capacity(self, executors: int, state: ReactiveState) -> float | None:
         """Of n executors: the learned curve, or n × w_max as printed; None until an overload was seen."""
         if self.options.learn_from == "processed":
-            return state.learned.carried(executors)
+            return state.learned.best.carried(executors)
         w_max = state.learned.w_max
         return None if w_max is None else executors * w_max
 
     def _follow(self, sample: _Sample, state: ReactiveState) -> ReactiveState:
         """The state with this sample's target: a new one, or a sample that came late, ends the counts."""
         at, changed = sample.assessment.at, state.executors != sample.n
+        state = replace(state, learned=follow_run(state.learned, sample.assessment))
         late = state.at is not None and at - state.at > 2 * self.context.sample_s
         if changed or late:
             decreased = not late and self.options.shrink_on and sample.n < (state.executors or 0)
@@ -233,7 +235,8 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     def _enough(self, rate: float, state: ReactiveState, above: int | None = None) -> int | None:
         """The smallest number that carries this rate, for an increase from ``above``; None: the capacity is unknown."""
         if self.options.learn_from == "processed":
-            return state.learned.enough(rate) if above is None else state.learned.enough_above(rate, above)
+            learned = state.learned
+            return learned.trusted.enough(rate) if above is None else learned.best.enough_above(rate, above)
         w_max = state.learned.w_max
         return None if w_max is None else needed(rate, w_max)
 
@@ -342,7 +345,7 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         if n > enough:
             target = enough if options.decrease == "needed" else n - 1
             return self._count_surplus(sample, state, target, ReasonCode.OVERSIZED, text)
-        tried = state.learned.figure(n - 1)
+        tried = state.learned.trusted.figure(n - 1)
         doubtful = tried is None or not tried.samples or sample.assessment.at - tried.at >= _DOUBT_S
         if low is not None and doubtful:
             return self._count_surplus(sample, state, n - 1, ReasonCode.PROBE_DOWN, f"{text}, yet {low}")

@@ -327,10 +327,11 @@ def collect(turn: Turn) -> Turn:
     sizes = state.sizes
     if not sizes or sizes[-1][1] != turn.n:
         sizes = (*sizes, (turn.assessment.at, turn.n))[-_KEPT_SIZES:]
+    table = tables.for_version(state.table, options.version)
     state = replace(
         state,
         load=add_rate(state.load, turn.middle_at, turn.rate, options),
-        table=tables.for_version(state.table, options.version),
+        table=table if options.rows == "saturated" else tables.for_run(table, turn.assessment),
         sizes=sizes,
         recovery=follow_recovery(turn.assessment, turn.n, state.recovery, math.inf),
     )
@@ -432,7 +433,7 @@ def _find_high_utilization(turn: Turn) -> str | None:
 
 def _find_expected_overload(turn: Turn) -> str | None:
     """A predicted rate beyond the table's for the current target, in words."""
-    carried = turn.state.table.rows.limit(turn.n) if turn.options.eager else None
+    carried = turn.state.table.rows.trusted.limit(turn.n) if turn.options.eager else None
     if carried is None:
         return None
     predicted, limit = turn.fit.at(turn.horizon_at), turn.options.eager_utilization * carried
@@ -536,7 +537,7 @@ def _size_up(turn: Turn) -> Turn:
 
 def _size_down(turn: Turn) -> Turn:
     """As many as needed; below the first row at most down to half of it, since the capacity there is a guess."""
-    options, rows, fit = turn.options, turn.state.table.rows, turn.fit
+    options, rows, fit = turn.options, turn.state.table.rows.trusted, turn.fit
     upper = 0.0
     if options.interval is not None:
         upper = fit.at(turn.horizon_at) + fit.half_width(turn.horizon_at, options.interval)
@@ -647,4 +648,4 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
         return Recommendation(turn.target, turn.reason), turn.state
 
     def capacity(self, executors: int, state: RouterState) -> float | None:
-        return state.table.rows.carried(executors)
+        return state.table.rows.best.carried(executors)

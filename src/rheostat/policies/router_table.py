@@ -27,7 +27,16 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rheostat.model import Assessment
-from rheostat.policies.capacity import NOISE, Figure, Learned, learn_healthy, learn_overload, mean_with
+from rheostat.policies.capacity import (
+    NOISE,
+    Figure,
+    Learned,
+    follow_run,
+    learn_healthy,
+    learn_overload,
+    mean_with,
+    weigh_figures,
+)
 
 _SHORT = 1.5
 """Batches shorter than so many times their fixed part show too little."""
@@ -55,7 +64,7 @@ class Table:
 
     def rows_for_increase(self) -> Learned:
         """The rows that size an increase: those aside where there are no others."""
-        return self.rows if self.rows.figures or not self.aside else Learned(figures=self.aside)
+        return self.rows.best if self.rows.figures or not self.aside else Learned(figures=self.aside)
 
 
 def make_room(rows: Learned, size: int, rate: float, utilization: float) -> int:
@@ -73,8 +82,14 @@ def for_version(table: Table, version: str) -> Table:
     return table if version == table.version else replace(_put_aside(table), version=version)
 
 
+def for_run(table: Table, assessment: Assessment) -> Table:
+    """The table with learned rows for the runs of this sample: rows of earlier ones are doubtful."""
+    rows = follow_run(table.rows, assessment)
+    return table if rows is table.rows else replace(table, rows=rows, costs=BatchCosts(), strange=0)
+
+
 def _put_aside(table: Table) -> Table:
-    return Table(Learned(), table.rows.figures or table.aside, table.version)
+    return Table(Learned(trust=table.rows.trust), table.rows.figures or table.aside, table.version)
 
 
 def _is_beyond(ratio: float, factor: float) -> bool:
@@ -154,20 +169,20 @@ def learn_batch(
     row = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
     if fixed is not None:
         return _add_measurement(table, row, memory, record_change)
-    is_more = rate > (table.rows.carried(row.executors) or 0.0)
-    return replace(table, rows=insert_row(table.rows, row, NOISE)) if is_more else table
+    is_more = rate > (table.rows.trusted.carried(row.executors) or 0.0)
+    return replace(table, rows=insert_row(weigh_figures(table.rows, row), row, NOISE)) if is_more else table
 
 
 def _add_measurement(table: Table, row: Figure, memory: int | None, record_change: float) -> Table:
     """The table with a measurement in the mean of its row; or restarted with it, where records have changed."""
-    before = table.rows.figure(row.executors)
+    before = table.rows.trusted.figure(row.executors)
     if before is None or not before.samples:
-        measured = replace(table.rows, figures=tuple(each for each in table.rows.figures if each.samples))
-        return replace(table, rows=insert_row(measured, row, NOISE), strange=0)
+        return replace(table, rows=insert_row(weigh_figures(table.rows.measured, row), row, NOISE), strange=0)
     if _is_beyond(row.rate / before.rate, record_change):
         if table.strange + 1 < _STRANGE:
             return replace(table, strange=table.strange + 1)
-        return replace(_put_aside(table), rows=insert_row(Learned(), row, NOISE))
+        table = _put_aside(table)
+        return replace(table, rows=insert_row(table.rows, row, NOISE))
     count = before.samples if memory is None else min(before.samples, memory - 1)
     row = replace(row, rate=mean_with(before.rate, before.samples, row.rate, memory), samples=count + 1)
     return replace(table, rows=insert_row(table.rows, row, NOISE), strange=0)

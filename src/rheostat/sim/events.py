@@ -185,6 +185,16 @@ class CodeChange(TimedEvent):
     driver."""
 
 
+class CostDrift(TimedEvent):
+    """A record costs more and more, or less and less, as where a table grows. The query goes on as the same run."""
+
+    kind: Literal["drift"]
+    factor: Annotated[float, quantity(gt=0, le=1000)]
+    """A record costs so many times as much at the end of it. Required: it defines the event."""
+    over_s: Annotated[float, quantity("s", ge=60, le=1e9)] = 3600.0
+    """How long it takes; then the cost stays. Default: figures of before are old by then."""
+
+
 class LostNode(OfNode):
     """A node vanishes with the executors on it; when it comes back it is empty."""
 
@@ -216,6 +226,7 @@ Event = Annotated[
     | FailingQuery
     | SkewChange
     | CodeChange
+    | CostDrift
     | LostNode
     | FullNode,
     Field(discriminator="kind"),

@@ -32,6 +32,7 @@ from rheostat.model import (
 from rheostat.sim.arrivals import Arrivals
 from rheostat.sim.events import (
     CodeChange,
+    CostDrift,
     DeadExecutor,
     Event,
     ExcludedExecutor,
@@ -59,6 +60,8 @@ _NO_BATCH = "no batch of this run has ended yet"
 _STARTING = "the query is being started again"
 _BROKE = "injected: the query fails"
 _NO_ANSWER = "injected: no answer"
+
+_DRIFTS_EVERY_S = 60.0
 
 _REPLACE, _ROOM_CHANGED = -1, 0
 """Entries of the agenda besides events: the cluster replaces a lost executor; the room has changed."""
@@ -281,6 +284,11 @@ class SimulatedJob:
                 works_at = self._stop(at, event.pause_s)
                 self._fails = True
                 self._schedule(works_at + event.after_s if works_at + event.after_s < event.until_s else inf, event)
+            case CostDrift():
+                step_s = event.over_s / (event.over_s // _DRIFTS_EVERY_S)
+                self._query.change_cost(event.factor ** (step_s / event.over_s), None)
+                goes_on = at + 1.5 * step_s < event.at_s + event.over_s
+                self._schedule(at + step_s if goes_on else inf, event)
             case LostNode():
                 lost = self._fleet.lose_node(at, event.node)
                 if event.replaced_after_s is not None:
