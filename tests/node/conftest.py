@@ -59,6 +59,7 @@ class Node:
         self.path, self.n_max = path, n_max
         self.spark = InMemory()
         self.at = 1000.0
+        self.set_forward_s = 0.0  # the time of the machine, against that of its clock
         self.children = []
         self.open()
 
@@ -66,7 +67,9 @@ class Node:
         """A server on the folder; what another one left is found."""
         self.folder = Folder(self.path)
         rules = Rules("n", self.n_max, ["127.0.0.1"], Patience(look_s=0.005))
-        self.workers = Workers(self.spark, self.folder, rules, now=lambda: self.at)
+        self.workers = Workers(
+            self.spark, self.folder, rules, clock=lambda: self.at, now=lambda: self.at + self.set_forward_s
+        )
 
     def crash(self):
         """The server is gone without an end; the lock goes with it."""

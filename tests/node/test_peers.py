@@ -55,7 +55,7 @@ def test_a_refusal_is_no_round_trip():
 def test_a_peer_that_fails_keeps_its_last_measurement_and_the_others_are_measured():
     at, answers = [100.0], {"http://a": [1.0004], "http://b": [2.0, 4.0]}
     peers = PeerRoundTrips(
-        "n", {"a": "http://a", "b": "http://b"}, measure=lambda url, _: answers[url].pop(0), now=lambda: at[0]
+        "n", {"a": "http://a", "b": "http://b"}, measure=lambda url, _: answers[url].pop(0), clock=lambda: at[0]
     )
     assert peers.measurements == (Measurement("a", "http://a"), Measurement("b", "http://b"))
     peers.measure_all()

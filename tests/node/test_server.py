@@ -75,7 +75,7 @@ def test_the_ways_to_its_peers_are_told_with_their_age(node):
         return found
 
     ways = PeerRoundTrips(
-        "n", {"b": "http://b", "c": "http://c", "n": "http://n"}, {"c": 300.0}, measure=measure, now=lambda: at[0]
+        "n", {"b": "http://b", "c": "http://c", "n": "http://n"}, {"c": 300.0}, measure=measure, clock=lambda: at[0]
     )
     ways.measure_all()
     at[0] = 1004.0

@@ -85,6 +85,31 @@ def test_one_that_does_not_register_is_ended(node):
     assert not alive(record)
 
 
+@pytest.mark.parametrize("jump_s", [-3600.0, 3600.0])
+def test_setting_the_clock_of_the_machine_changes_no_wait(node, jump_s):
+    """Starting, leaving and ending take as long as ever; only the time of a report is that of the machine."""
+    node.have(1)
+    leaving = node.record(1)
+    node.spark.registers = node.spark.obeys = False
+    node.workers.create(1)
+    node.look()
+    node.workers.remove([], 1)
+    node.look()
+    assert (node.states(), node.spark.told) == ({1: "leaving", 2: "starting"}, [leaving.name])
+
+    node.set_forward_s = jump_s
+    node.look(seconds=1.0, times=4)
+    assert (node.states(), node.spark.told) == ({1: "leaving", 2: "starting"}, [leaving.name])
+    situation = node.workers.situation()
+    assert [round(situation.at - each.since, 1) for each in situation.workers] == [4.1, 4.1]
+
+    node.look(seconds=2.0)
+    assert node.spark.told == [leaving.name] * 2
+    node.look(seconds=55.0)
+    assert node.states()[2] == "ending"
+    assert node.workers.situation().last_error[0] == node.at + jump_s
+
+
 def test_one_that_cannot_be_started_gives_its_id_back(node):
     node.spark.command = ["/no/such/java"]
     node.workers.create(1)

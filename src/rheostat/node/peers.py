@@ -30,7 +30,7 @@ class Measurement:
 
     Attributes:
         ms: median of the last three answered rounds, which ignores one in which a machine was busy; None: none yet.
-        at: time of the last of them, epoch seconds.
+        at: time of the last of them, of the clock of :class:`PeerRoundTrips`.
         trouble: error of the last attempt.
     """
 
@@ -50,7 +50,7 @@ class PeerRoundTrips:
         delays_ms: caller → delay of the answers to its pings; only for trials.
         every_s: time between two rounds.
         measure: (address, own name) → round trip, ms. May raise.
-        now: epoch seconds.
+        clock: seconds; setting the time of the machine does not move it.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class PeerRoundTrips:
         every_s: float = 10.0,
         *,
         measure: Callable[[str, str], float] | None = None,
-        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.delays_ms = dict(delays_ms or {})
         self._name, self._every_s = name, every_s
-        self._measure, self._now = measure or round_trip_ms, now
+        self._measure, self._clock = measure or round_trip_ms, clock
         self._latest = {peer: Measurement(peer, url) for peer, url in sorted((peers or {}).items()) if peer != name}
         self._rounds = {peer: deque[float](maxlen=_ROUNDS) for peer in self._latest}
         self._ended = threading.Event()
@@ -87,7 +87,7 @@ class PeerRoundTrips:
 
     def age_s(self, one: Measurement) -> float | None:
         """The age of a measurement, s; None: there is none."""
-        return None if one.at is None else max(0.0, round(self._now() - one.at, 1))
+        return None if one.at is None else round(self._clock() - one.at, 1)
 
     def delay_s(self, caller: str | None) -> float:
         """The artificial delay of a ping of this caller, s."""
@@ -100,7 +100,7 @@ class PeerRoundTrips:
                 return
             try:
                 self._rounds[peer].append(self._measure(before.url, self._name))
-                latest = Measurement(peer, before.url, round(median(self._rounds[peer]), 3), self._now())
+                latest = Measurement(peer, before.url, round(median(self._rounds[peer]), 3), self._clock())
             except Exception as error:  # one bad peer must not stop the measurements of the others
                 latest = Measurement(peer, before.url, before.ms, before.at, f"{type(error).__name__}: {error}"[:200])
             self._latest[peer] = latest

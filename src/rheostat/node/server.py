@@ -6,7 +6,6 @@ import asyncio
 import hmac
 import signal
 import socket
-import time
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from types import FrameType, TracebackType
@@ -151,7 +150,7 @@ def describe(
 ) -> NodeDescription:
     """What clients read about the node."""
     view = situation.view
-    workers = [_describe_worker(worker, view) for worker in situation.workers]
+    workers = [_describe_worker(worker, view, situation.at) for worker in situation.workers]
     staying = [one for one in workers if one.state in STAYING]
     used = sum(bool(one.used) for one in workers)
     return NodeDescription(
@@ -179,7 +178,7 @@ def describe(
     )
 
 
-def _describe_worker(worker: Worker, view: MasterView | None) -> WorkerDescription:
+def _describe_worker(worker: Worker, view: MasterView | None, at: float) -> WorkerDescription:
     record = worker.record
     standing = view.workers.get(record.name) if view else None
     return WorkerDescription(
@@ -191,7 +190,7 @@ def _describe_worker(worker: Worker, view: MasterView | None) -> WorkerDescripti
         standing=standing.state if standing else None,
         used=None if view is None else standing is not None and standing.used,
         pid=record.pid,
-        in_state_s=max(0.0, round(time.time() - worker.since, 3)),
+        in_state_s=round(at - worker.since, 3),
     )
 
 

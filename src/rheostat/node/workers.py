@@ -83,7 +83,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One Worker, in its state since ``since``; ``decommissioned_at``: when it was last told to leave."""
+    """One Worker, in its state since ``since``; ``decommissioned_at``: when it was last told to leave.
+
+    Both are of the clock of :class:`Workers`.
+    """
 
     record: Record
     state: State
@@ -117,7 +120,12 @@ class MasterView:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything at one time. ``view`` None: the master does not answer."""
+    """Everything at one time, ``at`` of the clock of the Workers. ``view`` None: the master does not answer.
+
+    ``last_error``: epoch seconds, and text.
+    """
+
+    at: float
 
     workers: tuple[Worker, ...]
     view: MasterView | None
@@ -352,12 +360,24 @@ class Folder:
 class Workers:
     """The Workers of one machine. Thread-safe; one thread of its own carries out what was requested.
 
+    Args:
+        clock: seconds, for durations: setting the time of the machine does not move it.
+        now: epoch seconds, for names and what people read.
+
     Raises:
         InputError: a file in the folder cannot be read.
     """
 
-    def __init__(self, spark: Spark, folder: Folder, rules: Rules, now: Callable[[], float] = time.time) -> None:
-        self._spark, self._folder, self._rules, self._now = spark, folder, rules, now
+    def __init__(
+        self,
+        spark: Spark,
+        folder: Folder,
+        rules: Rules,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._spark, self._folder, self._rules, self._clock, self._now = spark, folder, rules, clock, now
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._closing = False
@@ -418,7 +438,7 @@ class Workers:
         view = self._ask_master()
         with self._lock:
             free = to_create(self._rules.n_max, self._workers, self._rules.n_max)
-            return Situation(tuple(self._ordered()), view, free, self._last_error)
+            return Situation(self._clock(), tuple(self._ordered()), view, free, self._last_error)
 
     def close(self, *, keep: bool, grace_s: float) -> list[Worker]:
         """End; returns the Workers that are left: none unless they are kept. May be called more than once.
@@ -548,9 +568,9 @@ class Workers:
             if standing.used and worker.decommissioned_at is None and not self._closing:
                 self._report(f"{worker.record.name} stays: an executor was placed on it before it could leave")
                 self._set_leaving(worker, leaving=False)
-            elif worker.decommissioned_at is None or self._now() - worker.decommissioned_at > patience.again_s:
+            elif worker.decommissioned_at is None or self._clock() - worker.decommissioned_at > patience.again_s:
                 self._spark.decommission(worker.record)
-                self._workers[worker.record.id] = replace(worker, decommissioned_at=self._now())
+                self._workers[worker.record.id] = replace(worker, decommissioned_at=self._clock())
         elif not still_working or waited_s > patience.leave_s:
             self._end(worker)
 
@@ -595,7 +615,7 @@ class Workers:
         return [self._workers[number] for number in sorted(self._workers)]
 
     def _set_state(self, record: Record, state: State) -> None:
-        self._workers[record.id] = Worker(record, state, self._now())
+        self._workers[record.id] = Worker(record, state, self._clock())
 
     def _forget(self, worker: Worker) -> None:
         """Remove a Worker whose process has ended, with any executors and Python processes left below it."""
@@ -618,7 +638,7 @@ class Workers:
             worker.record.process.signal_group(number)
 
     def _waited_s(self, worker: Worker) -> float:
-        return self._now() - worker.since
+        return self._clock() - worker.since
 
     def _ask_master(self) -> MasterView | None:
         try:
