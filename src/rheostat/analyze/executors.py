@@ -36,7 +36,7 @@ from rheostat.analyze.state import (
     largest,
     total,
 )
-from rheostat.model import Batch, Cluster, Executor, QueryReading
+from rheostat.model import Batch, Cluster, QueryReading, Roster
 
 SHORT_TASK = 0.25
 """Tasks are short if their mean time is at most this share of the window."""
@@ -439,35 +439,34 @@ def watch_executors(
         skew=past.skew if skew is None else skew,
         nodes=tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S]),
     )
-    if 0 < sum(len(each.topics) for each in offsets) < sum(cores or 1 for cores in cluster.roster.cores):
+    slots = dict(zip(cluster.roster.ids, cluster.roster.task_slots, strict=True))
+    if 0 < sum(len(each.topics) for each in offsets) < sum(slots[each] or 1 for each in counters.ids):
         return machines._replace(suspects=(), slow=(), factor=None)  # those without a partition have other tasks
     times = task_times(past.counters, counters, at - past.at)
-    cold = _cold_executors(past.counters, cluster.executors, past.at)
+    cold = _cold_executors(past.counters, cluster.roster, past.at)
     warm = {name: task_s for name, task_s in times.items() if name not in cold}
     if skew is None or len(warm) < 2:
         return machines
     return _find_slow(machines, at, warm, cluster, max([partition_heat(each) for each in offsets]))
 
 
-def _cold_executors(then: Counters, executors: Sequence[Executor], at: float) -> set[str]:
+def _cold_executors(then: Counters, roster: Roster, at: float) -> set[str]:
     """The executors that were cold at the start of a window: young, with fewer ended tasks than slots.
 
     An executor of unknown slots is not cold; of one with unknown age only the tasks count.
 
     >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
-    >>> came = {"1": 0.0, "2": 0.0, "3": None}
-    >>> executors = [Executor(name, "a", cores=2, active_tasks=0, added_at=at) for name, at in came.items()]
-    >>> sorted(_cold_executors(then, executors, 10.0)), sorted(_cold_executors(then, executors, 60.0))
+    >>> roster = Roster(("1", "2", "3"), ("a", "a", "a"), (2, 2, 2), (0.0, 0.0, None), (None, None, None))
+    >>> sorted(_cold_executors(then, roster, 10.0)), sorted(_cold_executors(then, roster, 60.0))
     (['2', '3'], ['3'])
     """
     ended = dict(zip(then.ids, then.finished, strict=True))
-    slots = {each.executor_id: each.cores if each.slots is None else each.slots for each in executors}
     return {
-        each.executor_id
-        for each in executors
-        if slots[each.executor_id] is not None  # a source may not know them
-        and (ended.get(each.executor_id) or 0) < slots[each.executor_id]
-        and (each.added_at is None or at < each.added_at + COLD_S)
+        name
+        for name, slots, added_at in zip(roster.ids, roster.task_slots, roster.added_at, strict=True)
+        if slots is not None  # a source may not know them
+        and (ended.get(name) or 0) < slots
+        and (added_at is None or at < added_at + COLD_S)
     }
 
 
