@@ -477,6 +477,7 @@ class Assessment:
         slow_on: their nodes, in the same order, ``elsewhere`` for no known node; empty where nodes are unknown.
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
         slow_factor: task time on the slowest executor ÷ task time on the others.
+        slower: ids of executors that have been as slow for so long that it is their machine: not in ``slow``.
         skew: share of the largest partition ÷ an even share, the largest over the queries.
         behind: the partition that has missed the objective, as text, where nearly all others are well; else None.
         excluded: ids of registered executors that get no task, or got none within the rate window, oldest first.
@@ -549,6 +550,7 @@ class Assessment:
     work_s: float | None = None
     driver: str | None = None
     last_batch_done: int | None = None
+    slower: tuple[str, ...] = ()
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -170,6 +170,14 @@ def test_partitions_are_compared_with_slots(cores, slots, slow):
     assert looks([SLOW] * 2, cores=cores, slots=slots)[-1].slow_executors == slow
 
 
+def test_one_that_has_been_as_slow_for_twenty_minutes_is_on_a_slower_machine():
+    """It is named again once it is slower still, by more than half."""
+    said = looks([SLOW] * 22 + [(2.0, 8.0, 2.0, 2.0), (2.0, 10.0, 2.0, 2.0)])
+    assert [seen.slow_executors for seen in said] == [()] + [("1",)] * 20 + [(), (), ("1",)]
+    assert [seen.slower for seen in said] == [()] * 21 + [("1",), ("1",), ()]
+    assert [seen.slow_factor for seen in said[-4:]] == [3.0, None, None, 5.0]
+
+
 def test_the_ids_of_the_slow_are_told_too():
     assert looks([(6.0, 6.0, 2.0, 2.0)] * 2)[-1].slow_executors == ("0", "1")
 

@@ -639,3 +639,5 @@ def test_how_few_work_is_known_once_those_in_their_place_are_excluded_too_and_fo
 )
 def test_who_leaves_first(slow, excluded, replacing, first):
     assert leaving_first(seen(AT, slow_executors=slow, excluded=excluded), replacing) == first
+    on_slower = seen(AT, slow_executors=slow, slower=("2",), excluded=excluded)
+    assert leaving_first(on_slower, replacing) == (*first, "2")

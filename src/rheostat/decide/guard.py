@@ -613,7 +613,7 @@ def leaving_first(assessment: Assessment, replacing: Replacing | None) -> tuple[
     >>> leaving_first(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
     ('7', '3')
     """
-    slow = [each for each in assessment.slow_executors if each not in assessment.excluded]
+    slow = [each for each in (*assessment.slow_executors, *assessment.slower) if each not in assessment.excluded]
     replaced = [] if replacing is None or replacing.executor not in slow else [replacing.executor]
     return (*assessment.excluded, *replaced, *(each for each in slow if each not in replaced))
 
