@@ -511,6 +511,7 @@ class Assessment:
         slow_on: their nodes, in the same order, ``elsewhere`` for no known node; empty where nodes are unknown.
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
         slow_factor: task time on the slowest executor ÷ task time on the others.
+        slower: ids of executors that have been as slow for so long that it is their machine: not in ``slow``.
         skew: share of the largest partition ÷ an even share, the largest over the queries.
         behind: the partition that has missed the objective, as text, where nearly all others are well; else None.
         excluded: ids of registered executors that get no task, or got none within the rate window, oldest first.
@@ -598,6 +599,7 @@ class Assessment:
     reread_share: float | None = None
     reread_bound: bool = False
     run_since: float | None = None
+    slower: tuple[str, ...] = ()
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -648,6 +650,7 @@ class ReasonCode(StrEnum):
     RESCALE_COST = "RESCALE_COST"
     INEFFECTIVE = "INEFFECTIVE"
     FAILED_BEFORE = "FAILED_BEFORE"
+    EXCLUDED_AGAIN = "EXCLUDED_AGAIN"
     BATCH_CAP = "BATCH_CAP"
     QUOTA = "QUOTA"
     CATCHING_UP = "CATCHING_UP"

@@ -42,7 +42,11 @@ def query(at: float, sizes: Sequence[int]) -> QueryReading:
 
 
 def looks(
-    windows: Sequence[Sequence[float | None]], sizes: Sequence[int] = EVEN, hosts: Sequence[str] = HOSTS
+    windows: Sequence[Sequence[float | None]],
+    sizes: Sequence[int] = EVEN,
+    hosts: Sequence[str] = HOSTS,
+    cores: int = 1,
+    slots: int | None = None,
 ) -> list[Assessment]:
     """What is said at the end of each window. In each, ten tasks end on every executor; given is what each takes, s.
 
@@ -56,7 +60,9 @@ def looks(
                 busy[place] += 10 * task_s
                 done[place] += 10
         at = number * WINDOW_S
-        executors = [Executor(str(n), hosts[n], 1, 1, 0, done[n], busy[n], 0.0) for n in range(len(hosts))]
+        executors = [
+            Executor(str(n), hosts[n], cores, 1, 0, done[n], busy[n], 0.0, slots=slots) for n in range(len(hosts))
+        ]
         seen, state = analyze(Observation(at, (query(at, sizes),), Cluster.of(at, tuple(executors))), state, SETTINGS)
         said.append(seen)
     return said[1:]
@@ -150,6 +156,26 @@ def test_a_cold_executor_is_told_beside_what_is_not_known(others: tuple[Any, Any
     """Two windows of cold tasks in a row; without the rule it was slow after them."""
     ended, busy_s = (0, 0, 2, 4, 20), (0.0, 0.0, 10.5, 14.5, 18.0)
     assert looks_beside_a_new_one([others, (1, 0.0), new], ended, busy_s) == [()] * 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "slots", "slow"),
+    [
+        pytest.param(1, None, ("1",), id="a partition for each slot"),
+        pytest.param(2, None, (), id="fewer partitions than slots"),
+        pytest.param(2, 1, ("1",), id="tasks of two CPUs: a partition for each slot"),
+    ],
+)
+def test_partitions_are_compared_with_slots(cores, slots, slow):
+    assert looks([SLOW] * 2, cores=cores, slots=slots)[-1].slow_executors == slow
+
+
+def test_one_that_has_been_as_slow_for_twenty_minutes_is_on_a_slower_machine():
+    """It is named again once it is slower still, by more than half."""
+    said = looks([SLOW] * 22 + [(2.0, 8.0, 2.0, 2.0), (2.0, 10.0, 2.0, 2.0)])
+    assert [seen.slow_executors for seen in said] == [()] + [("1",)] * 20 + [(), (), ("1",)]
+    assert [seen.slower for seen in said] == [()] * 21 + [("1",), ("1",), ()]
+    assert [seen.slow_factor for seen in said[-4:]] == [3.0, None, None, 5.0]
 
 
 def test_the_ids_of_the_slow_are_told_too():

@@ -1,6 +1,7 @@
 """Each step alone; who wins where several speak; and the page that describes them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from tests.policies.samples import seen
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import PROPOSERS, STEPS, Direction, check_gates, choose
 from rheostat.decide.effectiveness import Cause, Useless
-from rheostat.decide.guard import Context, leaving_first
-from rheostat.decide.state import GuardState, Pending, Replacing
+from rheostat.decide.guard import Context, excluded_again, leaving_first
+from rheostat.decide.state import GuardState, Pending, Replacing, RequestState, compare_with_request
 from rheostat.decide.state import PastRecommendation as Past
 from rheostat.model import Bounds, Reason, ReasonCode, Recommendation, StageLoad, Unmeasured
 
@@ -553,6 +554,7 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
     for target in (UP, DOWN):
         settings = GuardSettings(**strict, largest_step_up=1)
         context = Context(seen(AT, **figures), 5, None, Bounds(5, 5), settings, 15.0, state, objective_s=60.0)
+        context = replace(context, requests=RequestState(working=(0.2, AT)))
         change = step.apply(target, context) if step.concerns(target, 5) else None
         one_sided = {Direction.BLOCKS_UP: UP, Direction.BLOCKS_DOWN: DOWN}.get(step.direction)
         if step.direction is not Direction.BOTH:
@@ -608,6 +610,37 @@ def test_a_source_that_can_never_be_counted_is_named():
 
 
 @pytest.mark.parametrize(
+    ("working", "there", "excluded", "target", "allowed"),
+    [
+        pytest.param(None, 3, ("4", "5"), 2, None, id="none was excluded again"),
+        pytest.param(0.5, 6, (), 2, 4, id="half of them worked: twice as many as are wanted"),
+        pytest.param(0.5, 6, (), 4, 6, id="no more than there are"),
+        pytest.param(0.0, 6, (), 2, 6, id="at times none worked"),
+        pytest.param(0.5, 3, ("4", "5", "6"), 4, 6, id="fewer work than are wanted"),
+        pytest.param(0.5, 3, ("4", "5", "6"), 3, None, id="those that do not work may go"),
+        pytest.param(0.5, 3, ("4", "5", "6"), 1, 2, id="and of the others some"),
+    ],
+)
+def test_executors_that_will_be_excluded_again_are_not_counted_on(working, there, excluded, target, allowed):
+    requests = RequestState(working=None if working is None else (working, AT))
+    assessment = seen(AT, executors=there, requested=6, excluded=excluded)
+    context = Context(assessment, 6, None, Bounds(1, 8), GuardSettings(), 15.0, GuardState(), requests=requests)
+    change = excluded_again(target, context)
+    assert (None if change is None else change.target) == allowed
+    assert change is None or change.reason.code is ReasonCode.EXCLUDED_AGAIN
+
+
+def test_how_few_work_is_known_once_those_in_their_place_are_excluded_too_and_for_an_hour():
+    requests, shares = RequestState(), []
+    for at, there, excluded in [(0, 4, "1"), (30, 5, ""), (60, 4, "5"), (90, 2, "456"), (100, 5, ""), (3690, 5, "")]:
+        requests = compare_with_request(seen(at, executors=there, requested=5, excluded=tuple(excluded)), requests)
+        shares.append(requests.working)
+        if at == 0:
+            requests = replace(requests, excluded=1, replaced_at=0.0)
+    assert shares == [None, None, (0.8, 60), (0.4, 90), (0.4, 90), None]
+
+
+@pytest.mark.parametrize(
     ("slow", "excluded", "replacing", "first"),
     [
         pytest.param(("3", "7"), (), None, ("3", "7"), id="slow ones"),
@@ -617,3 +650,5 @@ def test_a_source_that_can_never_be_counted_is_named():
 )
 def test_who_leaves_first(slow, excluded, replacing, first):
     assert leaving_first(seen(AT, slow_executors=slow, excluded=excluded), replacing) == first
+    on_slower = seen(AT, slow_executors=slow, slower=("2",), excluded=excluded)
+    assert leaving_first(on_slower, replacing) == (*first, "2")

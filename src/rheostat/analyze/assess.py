@@ -367,7 +367,7 @@ def _age(now: float, times: Iterable[float | None]) -> float | None:
 
 def _read_slow(machines: Machines, observation: Observation) -> dict[str, Any]:
     """Fields of the assessment about slow executors and nodes, where there are any."""
-    if not (machines.slow or machines.nodes) or observation.cluster is None:
+    if not (machines.slow or machines.nodes or machines.slower) or observation.cluster is None:
         return {}
     places = observation.cluster.roster.places
     slow = tuple([name for name in machines.slow if name in places])
@@ -378,6 +378,7 @@ def _read_slow(machines: Machines, observation: Observation) -> dict[str, Any]:
         "slow_on": _nodes_of(slow, observation),
         "slow_nodes": tuple([name for name, _ in machines.nodes if name in nodes]),
         "slow_factor": machines.factor if slow else None,
+        "slower": tuple([name for name in machines.slower if name in places]),
     }
 
 

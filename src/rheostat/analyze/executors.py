@@ -32,12 +32,13 @@ from rheostat.analyze.state import (
     Number,
     OffsetHistory,
     SlotsInUse,
+    Slowness,
     known,
     known_column,
     largest,
     total,
 )
-from rheostat.model import Batch, Cluster, Executor, QueryReading
+from rheostat.model import Batch, Cluster, QueryReading, Roster
 from rheostat.text import first_few, percent
 
 SHORT_TASK = 0.25
@@ -390,6 +391,12 @@ REMEMBERED_S = 600.0
 """How long an unused node counts as slow: as long as an ineffective increase is remembered. Then it is tried again,
 which costs one change."""
 
+STEADY_S = 1200.0
+"""An executor that has been as slow for so long is on a slower machine, not sick: what it does is what it can do."""
+
+AS_SLOW = 1.5
+"""Up to so many times the factor an executor is as slow as before, or as another one."""
+
 _LEAST_TASKS = 2
 _LEAST_RECORDS = 10
 
@@ -483,44 +490,43 @@ def watch_executors(
     if at - past.at < window_s:
         return past
     skew = largest([partition_skew(each) for each in offsets])
-    machines = Machines(
+    machines = past._replace(
         at=at,
         counters=counters,
-        suspects=past.suspects,
-        slow=past.slow,
-        factor=past.factor,
         skew=past.skew if skew is None else skew,
         nodes=tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S]),
+        found=_forget_slow(past.found, at),
     )
-    if 0 < sum(len(each.topics) for each in offsets) < sum(cores or 1 for cores in cluster.roster.cores):
-        return machines._replace(suspects=(), slow=(), factor=None)  # those without a partition have other tasks
+    slots = dict(zip(cluster.roster.ids, cluster.roster.task_slots, strict=True))
+    if 0 < sum(len(each.topics) for each in offsets) < sum(slots[each] or 1 for each in counters.ids):
+        return machines._replace(
+            suspects=(), slow=(), slower=(), factor=None
+        )  # those without a partition have other tasks
     times = task_times(past.counters, counters, at - past.at)
-    cold = _cold_executors(past.counters, cluster.executors, past.at)
+    cold = _cold_executors(past.counters, cluster.roster, past.at)
     warm = {name: task_s for name, task_s in times.items() if name not in cold}
     if skew is None or len(warm) < 2:
         return machines
     return _find_slow(machines, at, warm, cluster, max([partition_heat(each) for each in offsets]))
 
 
-def _cold_executors(then: Counters, executors: Sequence[Executor], at: float) -> set[str]:
+def _cold_executors(then: Counters, roster: Roster, at: float) -> set[str]:
     """The executors that were cold at the start of a window: young, with fewer ended tasks than slots.
 
     An executor of unknown slots is not cold; of one with unknown age only the tasks count.
 
     >>> then = Counters(("1", "2"), (3.0, 0.0), (2, 0), (0, 0), (None, None))
-    >>> came = {"1": 0.0, "2": 0.0, "3": None}
-    >>> executors = [Executor(name, "a", cores=2, active_tasks=0, added_at=at) for name, at in came.items()]
-    >>> sorted(_cold_executors(then, executors, 10.0)), sorted(_cold_executors(then, executors, 60.0))
+    >>> roster = Roster(("1", "2", "3"), ("a", "a", "a"), (2, 2, 2), (0.0, 0.0, None), (None, None, None))
+    >>> sorted(_cold_executors(then, roster, 10.0)), sorted(_cold_executors(then, roster, 60.0))
     (['2', '3'], ['3'])
     """
     ended = dict(zip(then.ids, then.finished, strict=True))
-    slots = {each.executor_id: each.cores if each.slots is None else each.slots for each in executors}
     return {
-        each.executor_id
-        for each in executors
-        if slots[each.executor_id] is not None  # a source may not know them
-        and (ended.get(each.executor_id) or 0) < slots[each.executor_id]
-        and (each.added_at is None or at < each.added_at + COLD_S)
+        name
+        for name, slots, added_at in zip(roster.ids, roster.task_slots, roster.added_at, strict=True)
+        if slots is not None  # a source may not know them
+        and (ended.get(name) or 0) < slots
+        and (added_at is None or at < added_at + COLD_S)
     }
 
 
@@ -528,14 +534,54 @@ def _find_slow(machines: Machines, at: float, times: Mapping[str, float], cluste
     """Slow executors of the window that just ended, from mean task times."""
     hosts = cluster.roster.places
     factors = slow_factors(times, hosts, max(SLOW, EXPLAINED * heat))
-    kept = [name for name in machines.slow if name in hosts and name not in times]
-    slow = tuple([name for name in factors if name in machines.suspects] + kept)
-    factor = max([factors[name] for name in slow if name in factors], default=machines.factor if kept else None)
+    kept = [name for name in (*machines.slow, *machines.slower) if name in hosts and name not in times]
+    all_slow = [name for name in factors if name in machines.suspects] + kept
+    found = _follow_slow(machines.found, all_slow, factors, cluster.roster, at)
+    steady = {each.name for each in found if at - each.since >= STEADY_S}
+    slow = tuple([name for name in all_slow if name not in steady])
+    factor = max([factors[name] for name in slow if name in factors], default=machines.factor if slow else None)
     fast = {hosts[name] for name in times if name in hosts and name not in factors}
     before = {place: then for place, then in machines.nodes if place not in fast}
-    now = dict.fromkeys(_slow_nodes(slow, hosts), at)
-    nodes = tuple(sorted((before | now).items()))
-    return machines._replace(suspects=(*factors, *kept), slow=slow, factor=factor, nodes=nodes)
+    now = dict.fromkeys(_slow_nodes(all_slow, hosts), at)
+    return machines._replace(
+        suspects=(*factors, *kept),
+        slow=slow,
+        factor=factor,
+        nodes=tuple(sorted((before | now).items())),
+        slower=tuple([name for name in all_slow if name in steady]),
+        found=found,
+    )
+
+
+def _forget_slow(found: Sequence[Slowness], at: float) -> tuple[Slowness, ...]:
+    """Those that were found slow lately. That there are slower machines stays known, without a name."""
+    steady = [each for each in found if at - each.since >= STEADY_S]
+    kind = [each._replace(name="") for each in steady[-1:] if at - each.last >= REMEMBERED_S]
+    return (*kind, *[each for each in found if 0 <= at - each.last < REMEMBERED_S])
+
+
+def _follow_slow(
+    past: Sequence[Slowness], slow: Iterable[str], factors: Mapping[str, float], roster: Roster, at: float
+) -> tuple[Slowness, ...]:
+    """Since when each is slow; one that came after others were, and is no slower than they, is so from the start.
+
+    >>> roster = Roster(("1", "2", "3"), added_at=(0.0, 1900.0, None))
+    >>> now = _follow_slow([Slowness("1", 900.0, 2.5, 1940.0)], ["1", "2", "3"], {"1": 2.4, "2": 2.6}, roster, 2000.0)
+    >>> [(each.name, each.since) for each in now]
+    [('1', 900.0), ('2', 800.0), ('3', 2000.0)]
+    """
+    known, registered = {each.name: each for each in past}, dict(zip(roster.ids, roster.added_at, strict=True))
+    worst = max([each.factor for each in past], default=0.0)
+    first = max(min([each.since for each in past], default=at), at - REMEMBERED_S)
+    for name in slow:
+        before, added_at = known.get(name), registered[name]
+        factor = factors.get(name, 0.0 if before is None else before.factor)
+        if before is not None and factor <= AS_SLOW * before.factor:
+            known[name] = before._replace(last=at)
+            continue
+        as_others = before is None and added_at is not None and added_at >= first and factor <= AS_SLOW * worst
+        known[name] = Slowness(name, at - STEADY_S if as_others else at, factor, at)
+    return tuple(known.values())
 
 
 def _slow_nodes(slow: Collection[str], hosts: Mapping[str, str]) -> set[str]:

@@ -198,6 +198,15 @@ class ClusterHistory:
     garbage: Garbage = field(default_factory=Garbage)
 
 
+class Slowness(NamedTuple):
+    """An executor that was found slow: since when, by which factor then, and when the last time; ``""``: any."""
+
+    name: str
+    since: float
+    factor: float
+    last: float
+
+
 class Machines(NamedTuple):
     """Slow executors and nodes.
 
@@ -205,10 +214,12 @@ class Machines(NamedTuple):
         at: start of the present window; None: there is none yet.
         counters: at that time.
         suspects: executors that were slow in the last window.
-        slow: executors that were slow in the last two windows.
+        slow: executors that were slow in the last two windows, but for slower ones.
         factor: task time of the slowest ÷ that of the others.
         skew: of the partitions, when the window began.
         nodes: slow nodes, each with the time when executors were last seen working slowly on it.
+        slower: executors on slower machines: as slow for long, or from the start beside others that are as slow.
+        found: those that were found slow lately.
     """
 
     at: float | None = None
@@ -218,6 +229,8 @@ class Machines(NamedTuple):
     factor: float | None = None
     skew: float | None = None
     nodes: tuple[tuple[str, float], ...] = ()
+    slower: tuple[str, ...] = ()
+    found: tuple[Slowness, ...] = ()
 
 
 class Runs(NamedTuple):

@@ -22,6 +22,7 @@ from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, current_target
 from rheostat.decide.state import (
+    AN_HOUR_S,
     GuardState,
     Pending,
     Replacing,
@@ -217,6 +218,7 @@ STEPS: tuple[Step, ...] = (
     Step(guard.objective_too_short, _UP, (_C.OBJECTIVE_TOO_SHORT,), on_hold=True),
     Step(guard.ineffective, _UP, (_C.INEFFECTIVE,), _INEFFECTIVE),
     Step(guard.failed_before, _BOTH, (_C.FAILED_BEFORE,)),
+    Step(guard.excluded_again, _DOWN, (_C.EXCLUDED_AGAIN,)),
     Step(guard.tolerance, _BOTH, (_C.WITHIN_TOLERANCE,), ("tolerance",), self_manageable=True),
     Step(guard.alignment, _BOTH, (_C.ALIGNED,), _ALIGN, self_manageable=True),
     Step(guard.useful_executors, _UP, (_C.USELESS_EXECUTORS,), self_manageable=True),
@@ -423,10 +425,6 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
     return replace(remembered, pending=pending, replacing=replacing)
 
 
-_AN_HOUR_S = 3600.0
-"""For so long Spark excludes an executor, unless spark.excludeOnFailure.timeout says otherwise."""
-
-
 def _promise(pending: Pending, remembered: GuardState, assessment: Assessment) -> Pending:
     """The change with the last settled number and its rate: those of a change under way or on trial, or its own."""
     under_way, trial = remembered.pending, remembered.trial
@@ -442,9 +440,11 @@ def _remember_request(decision: Decision, context: Context, mode: Mode) -> Reque
     requests = context.requests
     if context.active:
         again = decision.reason.code is ReasonCode.REPLACING_LOST
-        if again:
-            soon = decision.at - (requests.replaced_at or -_AN_HOUR_S) < _AN_HOUR_S
-            count = (requests.excluded if soon else 0) + bool(decision.first)
+        in_place = decision.first if decision.action is Action.UP else ()
+        if again or in_place:
+            soon = decision.at - (requests.replaced_at or -AN_HOUR_S) < AN_HOUR_S
+            count = requests.excluded if soon else 0
+            count = max(1, count) if in_place and not again else count + bool(in_place)
             requests = replace(requests, replaced_at=decision.at, excluded=count)
         requests = replace(requests, opened=True)
     if mode == "act" and not requests.paused and decision.acts:

@@ -360,6 +360,20 @@ def failed_before(target: int, context: Context) -> Change | None:
     return _limit(context, target, allowed, ReasonCode.FAILED_BEFORE, text, backoff_s=refused.backoff_s)
 
 
+def excluded_again(target: int, context: Context) -> Change | None:
+    """No decrease that counts on executors in the place of excluded ones, where those are excluded too.
+
+    So many stay that the target works when as large a share is excluded; where it works now, the excluded ones may go.
+    """
+    working, there = context.requests.working, context.assessment.executors or 0
+    if working is None:
+        return None
+    most = there if context.assessment.excluded and target <= there else context.current
+    allowed = max(target, min(most, math.ceil(target / working[0]) if working[0] else most))
+    text = f"executors in the place of excluded ones are excluded too, at times only {percent(working[0])} work"
+    return _limit(context, target, allowed, ReasonCode.EXCLUDED_AGAIN, text, working=working[0])
+
+
 # Steps on the size: tolerance, alignment, what is of use, and how much at a time.
 
 
@@ -620,7 +634,7 @@ def leaving_first(assessment: Assessment, replacing: Replacing | None) -> tuple[
     >>> leaving_first(Assessment(0.0, slow_executors=("3", "7")), Replacing("7", 4))
     ('7', '3')
     """
-    slow = [each for each in assessment.slow_executors if each not in assessment.excluded]
+    slow = [each for each in (*assessment.slow_executors, *assessment.slower) if each not in assessment.excluded]
     replaced = [] if replacing is None or replacing.executor not in slow else [replacing.executor]
     return (*assessment.excluded, *replaced, *(each for each in slow if each not in replaced))
 

@@ -26,6 +26,9 @@ _MADE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.R
 _REFUSED = frozenset({OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED})
 _MOST_RECOMMENDATIONS = 32
 
+AN_HOUR_S = 3600.0
+"""For so long Spark excludes an executor, unless spark.excludeOnFailure.timeout says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -127,6 +130,8 @@ class RequestState:
         missing_since: since when executors have been fewer than that.
         replaced_at: when lost executors were last asked for again.
         excluded: how often these were excluded ones, without an hour between two such requests.
+        working: the least share of the executors that worked when those in the place of excluded ones were excluded
+            too, within the last hour; and when others were last excluded.
         given_up: the number asked for whose executors did not come in time; the request stands. None: there is none.
     """
 
@@ -139,6 +144,7 @@ class RequestState:
     replaced_at: float | None = None
     excluded: int = 0
     given_up: int | None = None
+    working: tuple[float, float] | None = None
 
 
 S = TypeVar("S")
@@ -301,9 +307,22 @@ def compare_with_request(assessment: Assessment, requests: RequestState) -> Requ
     """Whether the number that was asked for is there, has been there, or is missing, and since when."""
     if assessment.executors is None or assessment.requested is None:
         return requests
+    working = _find_working(assessment, requests)
+    if working != requests.working:
+        requests = replace(requests, working=working)
     if assessment.executors >= assessment.requested:
         return replace(requests, reached=assessment.requested, missing_since=None, given_up=None)
     return requests if requests.missing_since is not None else replace(requests, missing_since=assessment.at)
+
+
+def _find_working(assessment: Assessment, requests: RequestState) -> tuple[float, float] | None:
+    at, past, there = assessment.at, requests.working, assessment.executors or 0
+    if past is not None and at - past[1] >= AN_HOUR_S:
+        past = None
+    if not assessment.excluded or not requests.excluded or at - (requests.replaced_at or at) >= AN_HOUR_S:
+        return past
+    share = there / (there + len(assessment.excluded))
+    return (share if past is None else min(share, past[0])), at
 
 
 def note_late_grant(assessment: Assessment, guard: GuardState, before: RequestState, now: RequestState) -> GuardState:

@@ -35,17 +35,7 @@ _MAX_COUNT = 1_000_000
 _DEFAULTS = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
 _OUTCOME_COUNTS = ("target", "before", "after", "method", "redone_tasks")
 _OUTCOME_SECONDS = ("waited_s", "took_s")
-_TUPLES = {
-    "missing",
-    "invalid",
-    "slow",
-    "slow_executors",
-    "slow_on",
-    "slow_nodes",
-    "excluded",
-    "excluded_on",
-    "failing",
-}
+_TUPLES = frozenset(name for name, default in _DEFAULTS if default == ())
 
 
 @dataclass(frozen=True, slots=True)

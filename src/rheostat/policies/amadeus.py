@@ -95,7 +95,7 @@ class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
             return _propose(current, current, ReasonCode.STEADY, "no batch has ended since", state), state
         alpha, share = self.options.smoothing_factor, batch_s / whole_s
         state = AmadeusState(state.num * alpha + share, state.den * alpha + 1, assessment.last_batch_id)
-        if assessment.executors != current:
+        if (assessment.executors or 0) + len(assessment.excluded) != current:
             text = f"{assessment.executors} of {several(current, 'executor')} registered"
             return _propose(current, current, ReasonCode.RESCALE_RUNNING, text, state), state
         target = needed_executors(state.mean, current, self.options)

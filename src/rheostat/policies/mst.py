@@ -698,7 +698,7 @@ def _sample(assessment: Assessment, n: int, reached: Reach, state: MstState) -> 
 def _follow(assessment: Assessment, n: int, state: MstState) -> MstState:
     """The state with this sample's target: a new one ends the count, unless it is a decrease."""
     if state.executors == n:
-        return state if assessment.executors == n else replace(state, overlaps=assessment.at)
+        return state if assessment.executors == n or assessment.excluded else replace(state, overlaps=assessment.at)
     overlaps = state.overlaps if state.executors is None else assessment.at
     streak = state.streak if n < (state.executors or 0) else 0
     return replace(state, executors=n, since=assessment.at, streak=streak, overlaps=overlaps)
