@@ -176,6 +176,27 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         ),
         pytest.param(UP, {"guard": {"cooldown_up_s": 10.0}, "state": CHANGED}, UP, ReasonCode.FIXED, id="cooled: up"),
         pytest.param(
+            UP,
+            {"guard": {"cooldown_up_s": 5.0}, "state": {**CHANGED, "pending": Pending(3, AT - 4, 3, 5)}},
+            STAY,
+            ReasonCode.COOLDOWN_UP,
+            id="cool: an increase was requested 4 s ago",
+        ),
+        pytest.param(
+            UP,
+            {"guard": {"cooldown_up_s": 4.0}, "state": {"pending": Pending(3, AT - 4, 3, 5)}},
+            UP,
+            ReasonCode.FIXED,
+            id="cooled: an increase is still under way",
+        ),
+        pytest.param(
+            UP,
+            {"guard": {"cooldown_up_s": 5.0}, "state": {"pending": Pending(3, AT - 4, 5, 3)}},
+            UP,
+            ReasonCode.FIXED,
+            id="a decrease under way: up",
+        ),
+        pytest.param(
             DOWN,
             {"guard": {"cooldown_down_s": 11.0}, "state": CHANGED},
             STAY,

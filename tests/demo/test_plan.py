@@ -28,10 +28,11 @@ def test_all_faults_are_reported_at_once():
     assert fields == ["source", "partitions", "objective", "peak_rate", "seed"]
 
 
-def test_the_settings_are_those_of_the_demo_profile_and_allow_for_cold_starts(tmp_path):
+def test_the_settings_are_those_of_the_demo_profile_and_allow_for_cold_starts(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 0.5, 0.5), raising=False)
     settings = load_settings(DemoPlan().settings(tmp_path))
     assert (settings.profile, settings.mode, settings.sample_s) == ("demo", "act", 2.0)
-    assert settings.policy_options == {"samples_to_shrink": 4, "wait_limit": 0.4}
+    assert settings.policy_options == {"samples_to_shrink": 4, "wait_limit": 0.4, "settle_batches": 3}
     assert settings.guard.largest_step_up == max(1, (os.cpu_count() or 1) // 2)
     assert settings.guard.cooldown_up_s == 15.0
     other = load_settings(DemoPlan(policy="hpa").settings(tmp_path))
@@ -42,3 +43,7 @@ def test_the_static_run_is_fixed_at_its_size(tmp_path):
     fixed = DemoPlan().static(4)
     settings = load_settings(fixed.settings(tmp_path))
     assert (settings.policy, settings.executors, settings.policy_options) == ("static", (4, 4), {"executors": 4})
+
+
+def test_the_state_stays_on_the_executor_that_has_it(tmp_path):
+    assert DemoPlan().pipeline(tmp_path, "host:9092", "records").shuffle_partitions == 1

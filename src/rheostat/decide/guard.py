@@ -492,7 +492,11 @@ def scale_down_hold(target: int, context: Context) -> Change | None:
 
 
 def cooldown_up(_target: int, context: Context) -> Change | None:
-    return _wait(context, ReasonCode.COOLDOWN_UP, context.state.changed_at, context.settings.cooldown_up_s, _COOLING)
+    """No increase too soon after a change; an increase under way counts from its request on."""
+    began, pending = context.state.changed_at, context.state.pending
+    if pending is not None and pending.target > pending.before:
+        began = pending.at if began is None else max(began, pending.at)
+    return _wait(context, ReasonCode.COOLDOWN_UP, began, context.settings.cooldown_up_s, _COOLING)
 
 
 def cooldown_down(_target: int, context: Context) -> Change | None:

@@ -147,10 +147,10 @@ class DemoPlan:
             objective_s=self.objective_s,
             lookup_s=self.lookup_ms / 1000,
             cap=self.cap,
+            peak_rate=self.peak_rate,
         )
-        peak = sizes.peak_rate if self.peak_rate is None else self.peak_rate
-        base = min(sizes.base_rate, peak)
-        return replace(self, base_rate=base, peak_rate=peak, rise_s=sizes.rise_s, plateau_s=_PLATEAU_S, measures=False)
+        sized = {"base_rate": sizes.base_rate, "peak_rate": sizes.peak_rate, "rise_s": sizes.rise_s}
+        return replace(self, **sized, plateau_s=_PLATEAU_S, measures=False)
 
     def static(self, executors: int) -> DemoPlan:
         """The same run with a fixed number of executors."""
@@ -159,11 +159,12 @@ class DemoPlan:
     def settings(self, folder: Path) -> Mapping[str, Any]:
         """Settings of the autoscaler, with the demo profile."""
         fixed = {"executors": self.executors[0]} if split_policy(self.policy)[0] == "static" else {}
-        early = {"wait_limit": sizing.REACT_AT} if self.shape is None and self.policy == "reactive" else {}
-        options = {**early, **fixed, **self.policy_options}
+        sized = self.shape is None
+        cautious = sizing.REACTIVE_OPTIONS if sized and self.policy == "reactive" else {}
+        options = {**cautious, **fixed, **self.policy_options}
         return {
             "profile": "demo",
-            **({"guard": sizing.start_limits()} if self.shape is None else {}),
+            **({"guard": sizing.start_limits(sizing.read_load())} if sized else {}),
             "objective": self.objective,
             "executors": list(self.executors),
             "policy": self.policy,
@@ -184,8 +185,11 @@ class DemoPlan:
         return verify(out)
 
     def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> PipelineSettings:
-        """Settings of the pipeline, reading from Kafka if ``bootstrap`` is given, else from the log in ``folder``."""
-        return ClickFraudSettings(**self.common(folder, bootstrap, topic))
+        """Settings of the pipeline, reading from Kafka if ``bootstrap`` is given, else from the log in ``folder``.
+
+        The state has one partition, which stays where it is: no executor that is still cold opens it.
+        """
+        return ClickFraudSettings(**self.common(folder, bootstrap, topic), shuffle_partitions=1)
 
     def common(self, folder: Path, bootstrap: str | None, topic: str | None) -> dict[str, Any]:
         """Settings common to all pipelines."""
@@ -262,6 +266,10 @@ class DemoPlan:
 TOPIC = "records"
 _PAUSE, _RESUME = signal.SIGUSR1, signal.SIGUSR2
 """To the driver: its autoscaler only records its decisions, or acts again."""
+
+_PATIENCE = {"spark.locality.wait": "2s"}
+"""Leaves the batch in flight to the executors that it was planned for: one that is still cold gets its first task at
+the beginning of the next batch, while the others work, and not the last task of this one, for which they would wait."""
 
 _SESSION_S, _WARM_UP_S, _STOP_S = 120.0, 240.0, 150.0
 _LATE_S = 120.0
@@ -390,7 +398,7 @@ class _Stage:
         conf = cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=connector)
         job = {
             "program": self._plan.program,
-            "conf": conf | {"spark.ui.enabled": "false"},
+            "conf": conf | _PATIENCE | {"spark.ui.enabled": "false"},
             "pipeline": asdict(self._plan.pipeline(self._scratch, bootstrap, TOPIC if bootstrap else None)),
             "settings": {**self._plan.settings(self._folder), **self._ground.settings()},
         }

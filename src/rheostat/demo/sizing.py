@@ -21,6 +21,9 @@ from rheostat.model import Batch, Observation
 REACT_AT = 0.4
 """Expected wait ÷ the objective's lag at which the demo wants more executors: a cold start takes about half the lag."""
 
+REACTIVE_OPTIONS = {"wait_limit": REACT_AT, "settle_batches": 3}
+"""Three batches: the one in flight when an executor comes, its cold one, and a warm one by which it is judged."""
+
 WARM_BATCHES = 2
 """Batches that are measured, after the first one with records, which is cold."""
 
@@ -32,9 +35,9 @@ _SHARE = 0.7
 """Peak rate ÷ what the greatest number of executors carries."""
 _BASE_SHARE = 0.4
 """Base rate ÷ what one executor carries, at most."""
-_RISE_S = (40.0, 100.0)
+_RISE_S = (40.0, 120.0)
 _START_S = 15.0
-"""Time for a cold start until the next one, on a quiet machine."""
+"""Time for a cold start until the next one, where other work leaves half of the processor or more."""
 _BUSY_AT_START, _BUSY = 0.5, 4.0
 """Load average per core that other work has caused before the demo, and that the demo does not cause alone."""
 _COLD = 0.75
@@ -67,9 +70,16 @@ class Sizes:
     rise_s: float
 
 
-def start_limits() -> dict[str, float]:
-    """Guard settings so that executors do not take the processor from each other: one at a time for each two cores."""
-    return {"largest_step_up": max(1, (os.cpu_count() or 1) // 2), "cooldown_up_s": _START_S}
+def start_limits(load: float | None, cores: int = os.cpu_count() or 1) -> dict[str, float]:
+    """Guard settings so that executors do not take the processor from each other: one at a time for each two cores.
+
+    ``load``: load average before the demo. A start takes longer by as much as other work takes of the processor.
+
+    >>> start_limits(0.5, cores=2), start_limits(8.0, cores=2)
+    ({'largest_step_up': 1, 'cooldown_up_s': 15.0}, {'largest_step_up': 1, 'cooldown_up_s': 37.5})
+    """
+    slower = max(1.0, (1 + (load or 0.0) / cores) / 2)
+    return {"largest_step_up": max(1, cores // 2), "cooldown_up_s": _START_S * slower}
 
 
 def read_load() -> float | None:
@@ -103,11 +113,18 @@ def measure(
 
 
 def size_load(
-    machine: Machine, *, base_rate: float, bounds: tuple[int, int], objective_s: float, lookup_s: float, cap: int
+    machine: Machine,
+    *,
+    base_rate: float,
+    bounds: tuple[int, int],
+    objective_s: float,
+    lookup_s: float,
+    cap: int,
+    peak_rate: float | None = None,
 ) -> Sizes:
     """The load for executors within ``bounds`` on this machine, beginning with ``base_rate`` at most.
 
-    ``cap``: most records in a batch.
+    ``cap``: most records in a batch; ``peak_rate``: is kept if it is given, and the rise follows from it.
 
     >>> quiet = Machine(load_before=0.5, cold_s=8.0, fixed_s=1.4)
     >>> size_load(quiet, base_rate=50.0, bounds=(1, 6), objective_s=20.0, lookup_s=0.004, cap=2400)
@@ -116,11 +133,12 @@ def size_load(
     batch_s = max(REACT_AT * objective_s / 2, _LEAST_ROOM * machine.fixed_s)
     wait_s = _OVERHEAD * lookup_s
     carries = (1 - machine.fixed_s / batch_s) / wait_s
-    peak = _SHARE * min(bounds[1] * carries, cap / (machine.fixed_s + wait_s * cap / bounds[1]))
+    most = min(bounds[1] * carries, cap / (machine.fixed_s + wait_s * cap / bounds[1]))
+    peak = round(_SHARE * most, -1) if peak_rate is None else peak_rate
     steps = max(1, math.ceil(peak / carries) - bounds[0])
     rise_s = min(max(steps * (machine.cold_s + 2 * batch_s), _RISE_S[0]), _RISE_S[1])
-    base = min(base_rate, _BASE_SHARE * carries)
-    return Sizes(round(base), round(peak, -1), round(carries, 1), round(rise_s))
+    base = min(round(min(base_rate, _BASE_SHARE * carries)), peak)
+    return Sizes(base, peak, round(carries, 1), round(rise_s))
 
 
 def explain_busy(machine: Machine, most_load: float | None, objective_s: float) -> str | None:
