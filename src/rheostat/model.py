@@ -487,6 +487,8 @@ class Assessment:
         work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
         driver: why the driver delays the batches, as text; None: it does not, or unknown.
         last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
+        waited_s: the lag without the time before the look that found its record; None: as the lag.
+        spread: by how many records the last batch may differ by chance from what arrives in its time.
     """
 
     at: float
@@ -549,6 +551,8 @@ class Assessment:
     work_s: float | None = None
     driver: str | None = None
     last_batch_done: int | None = None
+    waited_s: float | None = None
+    spread: float = 0.0
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.analyze.batches import QueryFigures, executors_part, is_driver_bound, read_query
+from rheostat.analyze.batches import QueryFigures, count_spread, executors_part, is_driver_bound, read_query
 from rheostat.analyze.executors import (
     ClusterFigures,
     busy_during,
@@ -174,6 +174,8 @@ def _assess(
         nodes=observation.nodes,
         wait_s=query.wait_s,
         last_batch_done=query.last_batch_done,
+        waited_s=offsets.waited_s,
+        spread=count_spread((offsets.arrival_rate or 0.0) * (query.last_batch_s or 0.0)),
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
     )
@@ -232,6 +234,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
             backlog=total(o.backlog for o in offsets),
             arrival_rate=total(o.arrival_rate for o in offsets),
             lag_s=largest(o.lag_s for o in offsets),
+            waited_s=largest(o.waited_s for o in offsets),
             exact=all(o.exact for o in offsets),
         ),
         last_batch_s=largest(q.last_batch_s for q in working),
