@@ -530,6 +530,8 @@ class Assessment:
         reread_bound: whether reading it takes so much of the batch that more executors cannot shorten this much.
         run_since: since when the queries have been these runs of themselves; what was learned before is of other runs,
             maybe of other code. None: since the first look.
+        waited_s: the lag without the time before the look that found its record; None: as the lag.
+        spread: by how many records the last batch may differ by chance from what arrives in its time.
     """
 
     at: float
@@ -600,6 +602,8 @@ class Assessment:
     reread_bound: bool = False
     run_since: float | None = None
     slower: tuple[str, ...] = ()
+    waited_s: float | None = None
+    spread: float = 0.0
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -82,6 +82,21 @@ def test_lag(observations, lag_s):
 
 
 @pytest.mark.parametrize(
+    ("latest", "at", "lag_s", "waited_s"),
+    [
+        pytest.param(10, 15.0, 0.0, 0.0, id="nothing waits"),
+        pytest.param(11, 15.0, 15.0, 0.0, id="one record, new: it came within the 15 s before"),
+        pytest.param(11, 20.0, 20.0, 5.0, id="one record that the look before found"),
+        pytest.param(1510, 15.0, 15.0, 14.99, id="one of many"),
+    ],
+)
+def test_what_a_record_has_waited_for_certain(latest, at, lag_s, waited_s):
+    looks = [look(now, part(10 if now == 0.0 else latest, 10, 10)) for now in (0.0, 15.0, at)]
+    seen = run(*looks)
+    assert (seen.lag_s, seen.waited_s) == (lag_s, pytest.approx(waited_s))
+
+
+@pytest.mark.parametrize(
     ("readings", "rate"),
     [
         pytest.param([(0.0, 0)], None, id="one sample"),

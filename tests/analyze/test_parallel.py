@@ -38,6 +38,30 @@ def seen(*queries: tuple[StageWork, ...], slots: int | None = 2, cores: int | No
     return said
 
 
+def test_sources_that_are_joined_are_read_side_by_side():
+    """Each is read by a stage of its own: the two run at the same time."""
+    joined = (StageWork(8, 6.0), StageWork(4, 3.0), StageWork(6, 1.0))
+    assert seen_of_two_sources(joined).tasks == 12
+    assert seen_of_two_sources((StageWork(12, 6.0), StageWork(6, 1.0))).tasks == 12, "a union is one stage"
+    assert seen_of_two_sources((StageWork(3, 6.0),)).tasks == 3, "a union that is coalesced"
+
+
+def seen_of_two_sources(stages: tuple[StageWork, ...]) -> Assessment:
+    """Eight partitions and four; a large batch, so that no task was missing for lack of records."""
+    state, said = AnalysisState(), Assessment(0.0)
+    for at in (0.0, 10.0):
+        parts = tuple(
+            PartitionOffsets(*each, 100, 100, 100)
+            for each in [*(("a", n) for n in range(8)), *(("b", n) for n in range(4))]
+        )
+        sources = (SourceInfo("kafka", "a", 8, topics=("a",)), SourceInfo("kafka", "b", 4, topics=("b",)))
+        last = Batch(at, 1, 4.0, records=5000, stages=stages)
+        query = QueryReading("q", "r", None, 5.0, sources=sources, offsets=Offsets.of(at, parts), batch=last)
+        cluster = Cluster.of(at, (Executor("0", "a", 1, 0),))
+        said, state = analyze(Observation(at, (query,), cluster), state, SETTINGS)
+    return said
+
+
 READS, COUNTS = StageWork(8, 6.0), StageWork(20, 2.0)
 
 

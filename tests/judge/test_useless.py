@@ -81,6 +81,31 @@ def test_executors_that_do_not_help_are_taken_back_and_rarely_tried_again(policy
     assert sum(after > before for before, after in late) <= 3, made
 
 
+@pytest.mark.parametrize("policy", ["reactive", "router", "mst", "proactive"])
+@pytest.mark.parametrize(
+    ("job", "shape"),
+    [
+        pytest.param({"objective": "lag < 10s"}, "poisson:0.2@1200", id="one in five seconds"),
+        pytest.param({"objective": "lag < 10s"}, "poisson:10@1200", id="ten a second"),
+        pytest.param(
+            {"objective": "lag < 5s", "decide_every_s": 5.0},
+            "pulses:0..30@1200,rise=0,on=1,fall=0,off=299",
+            id="thirty at once in five minutes",
+        ),
+    ],
+)
+def test_few_records_under_a_short_objective_need_one_executor(policy, job, shape):
+    """A record that is seen for the first time has not waited since the look before; 9 for 12 are fewer by chance."""
+    few = {"trigger_s": 2.0, "executors": [1, 12], "start_executors": 1, **job}
+    assert changes(play(policy, few, shape, 1200.0)) == []
+
+
+def test_slow_records_at_a_low_rate_still_add_executors():
+    slow = {"stages": [{"name": "read", "cost_ms": 800.0}], "executors": [1, 12], "start_executors": 1}
+    made = changes(play("reactive", slow, "poisson:3@1800", 1800.0))
+    assert made[-1][2] in {3, 4, 5}, made
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_time_that_the_driver_takes_adds_no_executors(policy):
     recorder = play(policy, DRIVER_BOUND, "constant:1000@3600", 1800.0)

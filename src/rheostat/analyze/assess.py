@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rheostat.analyze.batches import (
     DRIVEN,
     QueryFigures,
+    count_spread,
     describe_failures,
     executors_part,
     is_driver_bound,
@@ -236,6 +237,8 @@ def _assess(
         wait_s=query.wait_s,
         last_batch_done=query.last_batch_done,
         run_since=state.runs.since,
+        waited_s=offsets.waited_s,
+        spread=count_spread((offsets.arrival_rate or 0.0) * (query.last_batch_s or 0.0)),
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
         **_read_garbage(state.cluster.garbage, observation),
@@ -296,6 +299,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
             backlog=total(o.backlog for o in offsets),
             arrival_rate=total(o.arrival_rate for o in offsets),
             lag_s=largest(o.lag_s for o in offsets),
+            waited_s=largest(o.waited_s for o in offsets),
             exact=all(o.exact for o in offsets),
         ),
         last_batch_s=largest(q.last_batch_s for q in working),
@@ -430,24 +434,28 @@ class ReadingTasks(NamedTuple):
         least: of a batch in which no partition is without records, as far as the options of the sources tell.
         growing: of one that takes all that waits, where the size of a task is limited.
         full: whether the last batch was large enough to show them all.
+        sources: of the query; where they are joined, each is read by a stage of its own, beside the others.
     """
 
     least: int
     growing: int = 0
     full: bool = False
+    sources: int = 1
 
 
 def _reading_tasks(query: QueryReading, figures: QueryFigures) -> ReadingTasks:
     """Kafka's options minPartitions and maxRecordsPerPartition make more tasks than there are partitions."""
     options = [{key.lower(): value for key, value in source.options.items()} for source in query.sources]
     least, size = (
-        [int(each[name]) for each in options if each.get(name, "").isdecimal()]
+        [int(each[name]) if each.get(name, "").isdecimal() else 0 for each in options]
         for name in ("minpartitions", "maxrecordsperpartition")
     )
     records = 0 if query.batch is None else query.batch.records or 0
     taken = min([figures.offsets.backlog or 0, *(each.batch_cap for each in query.sources if each.batch_cap)])
-    most = max(sum(least), figures.partitions or 0)
-    return ReadingTasks(most, math.ceil(taken / max(1, min(size))) if size else 0, full=records >= _FULL * most)
+    read = [max(split, source.partitions or 0) for split, source in zip(least, query.sources, strict=True)]
+    most, largest_task = max(sum(read), figures.partitions or 0), min(filter(None, size), default=0)
+    growing = math.ceil(taken / largest_task) if largest_task else 0
+    return ReadingTasks(most, growing, records >= _FULL * most, len(query.sources))
 
 
 def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: float | None) -> tuple[StageLoad, ...]:
@@ -476,9 +484,12 @@ def useful_tasks(stages: Sequence[StageLoad], reading: ReadingTasks) -> int:
     (16, 8)
     >>> useful_tasks(seen[:1], ReadingTasks(8, full=True)), useful_tasks(seen[:1], ReadingTasks(8, 40, full=True))
     (4, 40)
+    >>> useful_tasks(seen, ReadingTasks(24, full=True, sources=2))
+    20
     """
     counted = [stage.tasks for stage in stages if stage.share >= COUNTS]
-    return max([0 if counted and reading.full else reading.least, reading.growing, *counted])
+    beside = min(sum(counted), reading.least) if reading.sources > 1 else 0
+    return max([beside if counted and reading.full else reading.least, reading.growing, *counted])
 
 
 # A sick sink delays batches after their tasks, where executors cannot help.

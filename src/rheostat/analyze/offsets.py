@@ -35,6 +35,7 @@ class OffsetFigures:
         by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
         waiting_by_topic: ``waiting`` in each topic, None where it is unknown.
         behind: the partition that has missed the objective, where nearly all others are well.
+        waited_s: the lag without the time before the look that found its record.
     """
 
     at: float | None = None
@@ -52,6 +53,7 @@ class OffsetFigures:
     by_topic: tuple[tuple[str, float], ...] = ()
     waiting_by_topic: tuple[tuple[str, int | None], ...] = ()
     behind: str | None = None
+    waited_s: float | None = None
 
     def waiting_in(self, topics: Collection[str]) -> int | None:
         """Records that wait in these topics; of a query that reads no others, its backlog where they are unknown."""
@@ -67,7 +69,7 @@ class OffsetFigures:
 
 
 _EMPTY = OffsetFigures(
-    waiting=0, in_flight=0, backlog=0, arrival_rate=0.0, lag_s=0.0, partitions=0, committed_known=True
+    waiting=0, in_flight=0, backlog=0, arrival_rate=0.0, lag_s=0.0, partitions=0, committed_known=True, waited_s=0.0
 )
 _NOTHING_YET: Curve = ((0.0, 1.0), (0, 0))
 
@@ -106,7 +108,8 @@ def read_offsets(
     arrival_rate = _rate(arrivals, window_s)
     last_committed = [then if done is None else done for done, then in zip(committed, before, strict=True)]
     gaps = [_difference(end, plan) for end, plan in zip(ends, reached, strict=True)]
-    lags = _lags(_waiting(curves, committed, ends, gone), max(now, at), fresh)
+    waiting = _waiting(curves, committed, ends, gone)
+    lags, waited = (_lags(waiting, max(now, at), fresh, more) for more in (0, 1))
     figures = OffsetFigures(
         at=at,
         waiting=_difference(arrived, total(reached)),
@@ -114,7 +117,8 @@ def read_offsets(
         backlog=_difference(arrived, total(committed)),
         arrival_rate=arrival_rate,
         lag_s=None if lags is None else max(lags, default=0.0),
-        behind=_find_behind(keys, lags, settings.objective_lag_s),
+        behind=_find_behind(keys, waited, settings.objective_lag_s),
+        waited_s=None if waited is None else max(waited, default=0.0),
         partitions=len(keys) - sum(gone),
         exact=offsets.exact,
         committed_known=None not in committed,
@@ -279,9 +283,11 @@ def _waiting(
 
 
 def _lags(
-    rows: Sequence[tuple[Curve, int | None, int | None]], now: float, fresh: Sequence[bool]
+    rows: Sequence[tuple[Curve, int | None, int | None]], now: float, fresh: Sequence[bool], more: int
 ) -> list[float] | None:
     """The age now − A⁻¹(committed) of each partition; 0 when nothing is uncommitted; None before two samples of each.
+
+    With one ``more``: how long its first record has waited for certain; one that came alone, since the look after that.
 
     One is enough for a new partition. Where the committed offset lies before the oldest sample, this is the age of
     that sample: a lower bound.
@@ -290,7 +296,7 @@ def _lags(
     for (curve, done, end), new in zip(rows, fresh, strict=True):
         if done is None or end is None or not (new or len(curve[0]) > 1):
             return None
-        lags.append(max(0.0, now - arrival_time(curve, done)) if end > done else 0.0)
+        lags.append(max(0.0, now - arrival_time(curve, done, more)) if end > done else 0.0)
     return lags
 
 
@@ -391,13 +397,17 @@ def count_at(times: Times, counts: Sequence[int], at: float) -> float:
     return counts[before] + share * (counts[after] - counts[before])
 
 
-def arrival_time(curve: Curve, count: int) -> float:
+def arrival_time(curve: Curve, count: int, more: int = 0) -> float:
     """A⁻¹(count). Before the first sample: its time, so that an age made from it is a lower bound.
+
+    With one ``more``: when the next record had come, at the latest.
 
     >>> arrival_time(((0.0, 10.0, 20.0), (100, 200, 200)), 150)
     5.0
     >>> arrival_time(((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 210)), 200)
     20.0
+    >>> arrival_time(((0.0, 10.0, 20.0, 30.0), (100, 200, 200, 201)), 200, more=1)
+    30.0
     """
     times, counts = curve
     after = bisect_right(counts, count)
@@ -406,5 +416,5 @@ def arrival_time(curve: Curve, count: int) -> float:
     before = after - 1
     if after == len(counts):
         return times[before]
-    share = (count - counts[before]) / (counts[after] - counts[before])
+    share = (count + more - counts[before]) / (counts[after] - counts[before])
     return times[before] + share * (times[after] - times[before])

@@ -421,8 +421,14 @@ def busy_rate(assessment: Assessment) -> float | None:
 def batch_speed(assessment: Assessment) -> float | None:
     """Records/s at which batches process what is waiting; None: unknown, or the last batch was too short to show it.
 
-    A short batch is mostly its fixed part: one record in 0.7 s does not mean that a thousand take 700 s. A running
-    batch that is already long shows a speed of no more than its records ÷ its age, unless no task runs in it now.
+    A short batch is mostly its fixed part: one record in 0.7 s does not mean that a thousand take 700 s. A batch with
+    fewer records than arrived while it ran, but no fewer than by chance, is as fast as they arrive. A running batch
+    that is already long shows a speed of no more than its records ÷ its age, unless no task runs in it now.
+
+    >>> short = Assessment(at=0.0, arrival_rate=10.0, last_batch_records=9, last_batch_s=1.2, period_s=2.0)
+    >>> short = replace(short, trigger_s=1.0, spread=11.4)
+    >>> batch_speed(short), batch_speed(replace(short, arrival_rate=30.0))
+    (10.0, 7.5)
     """
     records, last_s, batch_s = assessment.last_batch_records, assessment.last_batch_s, assessment.batch_s
     speed = busy_rate(assessment)
@@ -431,6 +437,9 @@ def batch_speed(assessment: Assessment) -> float | None:
     shows_s = min(_LONG * period_s, max(assessment.trigger_s or 0.0, _LONG * _LONG * period_s))
     if records is not None and last_s and last_s < shows_s and not assessment.capped:
         speed = None
+    arrived = (assessment.arrival_rate or 0.0) * (last_s or 0.0)
+    if speed is not None and records is not None and records < arrived <= records + assessment.spread:
+        speed = assessment.arrival_rate
     works = assessment.running and assessment.active_tasks != 0
     runs_s = batch_s if works and batch_s and batch_s > (last_s or 0.0) else 0.0
     if assessment.in_flight and runs_s and runs_s >= shows_s:
@@ -467,15 +476,19 @@ def may_miss(assessment: Assessment, lag_s: float, ahead_s: float) -> bool:
         return True
     arrival, speed, wait_s = assessment.arrival_rate, batch_speed(assessment), expected_wait(assessment)
     growth = max(0.0, arrival / speed - 1) if arrival and speed else 0.0
-    return max(assessment.lag_s or 0.0, wait_s or 0.0) + growth * ahead_s >= NEAR * lag_s
+    return max(_waited(assessment) or 0.0, wait_s or 0.0) + growth * ahead_s >= NEAR * lag_s
 
 
 def find_miss(assessment: Assessment, lag_s: float) -> str | None:
     """That the worst partition has missed the objective, a lag, and lags behind still, in words."""
-    lag = assessment.lag_s
+    lag = _waited(assessment)
     if lag is None or lag < lag_s or not assessment.backlog:
         return None
     return f"lag {seconds(lag)} ≥ {seconds(lag_s)}"
+
+
+def _waited(assessment: Assessment) -> float | None:
+    return assessment.lag_s if assessment.waited_s is None else assessment.waited_s
 
 
 def is_at_limit(assessment: Assessment, lag_s: float, ahead_s: float) -> bool:
