@@ -82,11 +82,16 @@ def test_a_query_that_fails_and_is_started_again_is_named(
     load = Load(field, "poisoned")
     load.rate(50)
     seen = list[Assessment]()
+
+    def note(assessment: Assessment) -> bool:
+        seen.append(assessment)
+        return False
+
     with worker(field, cores=1):
         for _ in range(3):
             stream = kafka(spark, field, "poisoned").writeStream.queryName("orders").foreachBatch(refuse)
             query = stream.option("checkpointLocation", str(tmp_path / "cp")).trigger(processingTime="1 second").start()
-            until(lambda: seen.append(watcher.look()) is None and not query.isActive, "the failure")  # noqa: B023
+            until(lambda: not note(watcher.look()) and not query.isActive, "the failure")  # noqa: B023
             with suppress(StreamingQueryException):
                 query.awaitTermination(1)
         last = watcher.look()
