@@ -58,7 +58,7 @@ def run(at: float, number: int, batch_id: int, *, finished: bool = False, name: 
     return replace(reading, **more)
 
 
-BOOM = {"failed_before": "boom"}
+BOOM: dict[str, Any] = {"failed_before": "boom"}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_the_figure_is_the_share_of_all_task_time():
 
 
 def test_a_window_in_which_no_task_ended_goes_on_while_tasks_run():
-    heavy = {"1": (200.0, 82.0), "2": (200.0, 9.0)}
+    heavy: dict[str, tuple[float, float | None]] = {"1": (200.0, 82.0), "2": (200.0, 9.0)}
     *_, running, idle = collected((0.0, BEGIN, 1), (60.0, heavy, 1), (120.0, heavy, 1), (180.0, heavy, 0))
     assert running.gc is not None
     assert idle.gc is None

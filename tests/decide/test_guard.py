@@ -411,6 +411,9 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         pytest.param(UP, {"reread": "x"}, UP, ReasonCode.FIXED, id="read anew in many tasks: up"),
         pytest.param(DOWN, {"reread": "x", "reread_bound": True}, DOWN, ReasonCode.FIXED, id="read anew: down"),
         pytest.param(UP, {"failing": (FAILS,)}, STAY, ReasonCode.QUERY_FAILS, id="the query fails: not up"),
+        pytest.param(
+            UP, {"failing": (f"{FAILS} (ExecutorLostFailure)",)}, UP, ReasonCode.FIXED, id="out of memory: up"
+        ),
         pytest.param(STAY, {"failing": (FAILS,)}, STAY, ReasonCode.QUERY_FAILS, id="the query fails: named in a hold"),
         pytest.param(DOWN, {"failing": (FAILS,)}, DOWN, ReasonCode.FIXED, id="the query fails: down"),
         pytest.param(UP, {"failing": (FAILS,), "queries": 2}, UP, ReasonCode.FIXED, id="one of two queries fails: up"),

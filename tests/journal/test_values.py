@@ -122,8 +122,11 @@ def written_and_read(query: QueryReading) -> QueryReading:
 
 def test_queries_that_are_idle_or_not_measured():
     loads = (QueryLoad("a", arrival_rate=0.0, idle=True), QueryLoad("b", arrival_rate=5.0))
-    left_out = (Unmeasured("c", 3.5, ("backlog", "lag_s")), Unmeasured("d", 0.0, ("backlog",), "rate"))
-    left_out += (Unmeasured("e", 0.0, fails="has failed"),)
+    left_out = (
+        Unmeasured("c", 3.5, ("backlog", "lag_s")),
+        Unmeasured("d", 0.0, ("backlog",), "rate"),
+        Unmeasured("e", 0.0, fails="has failed"),
+    )
     seen = Assessment(12.0, idle=True, by_query=loads, unmeasured=left_out, failing=("the query e has failed",))
     assert assessment_from_json(json.loads(json.dumps(assessment_to_json(seen, 12.0))), 12.0) == seen
     older = {"by_query": [["b", 5.0, None, None, None, None, None, None, None, 3, None]]}

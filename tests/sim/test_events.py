@@ -53,6 +53,33 @@ def test_without_any_executor_a_batch_waits_for_one():
     assert batches(sim)[0] == (2.0, 7.5, 200, 1)
 
 
+def test_a_query_that_fails_does_the_same_batch_again_in_another_run():
+    """The batch of 4 breaks off at 4.5; from 9.5 on the query works again, and does these 200 records first."""
+    sim = run(plain(events=[{"kind": "query-fails", "at_s": 4.5, "for_s": 1, "pause_s": 5}]), 4.2)
+    (before,) = sim.observe(4.4).queries
+    (failed,) = sim.observe(6.0).queries
+    (after,) = sim.observe(10.2).queries
+    assert (before.running.batch_id, after.running.batch_id, after.run_id) == (1, 1, "run-1")
+    assert failed.failed_because == after.failed_before == "injected: the query fails"
+    assert after.offsets.planned == before.offsets.planned
+    sim.advance(13.75)
+    assert batches(sim) == [(2.0, 3.0, 200, 1), (9.5, 10.5, 200, 1), (10.5, 13.75, 650, 1)]
+
+
+def test_garbage_collection_takes_its_share_of_the_task_time():
+    """From 3 on half of it: the batch of 4 takes 2 s, of them 1 s in garbage collection."""
+    sim = run(plain(events=[{"kind": "garbage", "at_s": 3, "share": 0.5}]), 6.0)
+    assert batches(sim) == [(2.0, 3.0, 200, 1), (4.0, 6.0, 200, 1)]
+    cluster = sim.observe(6.0).cluster
+    assert (cluster.busy_s, cluster.gc_s) == ((pytest.approx(3.0),), (pytest.approx(1.0),))
+
+
+def test_a_stage_that_reads_other_data_tells_it_of_each_batch():
+    table = {"name": "table", "tasks": 2, "cost_ms": 0.0, "task_ms": 250.0, "reads": 5000}
+    (query,) = run(plain(stages=[table, *stage()]), 3.6).observe(3.6).queries
+    assert (query.batch.reread_s, query.batch.reread_least_s, query.batch.reread_records) == (0.5, 0.25, 5000)
+
+
 def test_a_sink_limit_holds_batches_back_for_a_time():
     """From 3 to 7 the sink takes 50/s. The batch of 4: 150 until 7, the other 50 at once. That of 7 is free again."""
     event = {"kind": "sink", "at_s": 3, "for_s": 4, "records_per_s": 50}

@@ -61,8 +61,8 @@ NEEDED = tuple(sorted([*_OF_QUERY, "executors"]))
 """Figures that every decision needs. The processed rate, the busy ratio and the split of the backlog are not among
 them: in overload they may stay unknown for minutes, and an increase must not wait then."""
 
-_UNREAD = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
-_UNREAD += ("reread_s", "reread_least_s", "reread_records")
+_OF_BATCH = ("planning_s", "add_batch_s", "commit_s", "work_s", "state_rows", "dropped_late")
+_UNREAD = (*_OF_BATCH, "reread_s", "reread_least_s", "reread_records")
 """Figures of batches that nothing else checks."""
 
 IN_USE = 0.5

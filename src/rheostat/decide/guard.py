@@ -8,6 +8,7 @@ and :data:`rheostat.decide.decide.PROPOSERS`; docs/guard.md is the table with th
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -306,10 +307,18 @@ def data_reread(target: int, context: Context) -> Change | None:
 _KEEP_IT = "cache it, or read less of it"
 
 
+_OUT_OF_MEMORY = re.compile(r"ExecutorLost|OutOfMemory|heap space|code 137|code 143|killed by", re.IGNORECASE)
+
+
 def query_fails(target: int, context: Context) -> Change | None:
-    """No increase, but the cause, while every query fails and starts again: it repeats its batches, on any number."""
+    """No increase, but the cause, while every query fails and starts again: it repeats its batches, on any number.
+
+    Where executors run out of memory, more of them have less each: then it is only named.
+    """
     assessment = context.assessment
     if not assessment.failing or len(assessment.failing) < assessment.queries:
+        return None
+    if any(_OUT_OF_MEMORY.search(each) for each in assessment.failing):
         return None
     text = f"{assessment.failing[0]}; no executor helps against that"
     return stay(context, ReasonCode.QUERY_FAILS, text, wanted=float(target))

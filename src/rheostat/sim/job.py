@@ -332,8 +332,8 @@ class SimulatedJob:
         query = self._read_query()
         if at < self._works_at:
             failed = (replace(query, offsets=None, batch=None, running=None, failed_because=_BROKE),)
-            gaps = (Gap("queries", _STARTING),)
-            return Observation(at, failed if self._fails else (), cluster, gaps, nodes)
+            starting = Gap("queries", _STARTING)
+            return Observation(at, failed if self._fails else (), cluster, (starting,), nodes)
         gaps = () if query.batch is not None else (Gap("batch", _NO_BATCH, query.query_id),)
         others = tuple([_read_beside(kind, number, query) for number, kind in enumerate(self._job.beside)])
         return Observation(at, (query, *others), cluster, gaps, nodes)
