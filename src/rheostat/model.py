@@ -479,7 +479,7 @@ class Assessment:
         batch_s: duration of the last batch, or of the running one if that is already longer.
         trigger_s: the longest trigger interval; the time that sources wait for records, where that is longer.
         period_s: τ = max(trigger, objective lag / 2), or what the wait of the sources leaves of the objective.
-        wait_s: how long sources wait for records at the present rate, the longest; 0: they do not.
+        wait_s: how long sources wait for records at the present rate, up to a trigger, the longest; 0: they do not.
         last_batch_s, last_batch_records: of the last finished batch; records as offsets count them, None where that is
             no measure of its work.
         last_batch_id: its id, summed over the queries: it changes when a batch has finished.

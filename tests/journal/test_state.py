@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import pytest
 
 from rheostat.errors import InputError, JournalError
-from rheostat.journal.store import StateStore
+from rheostat.journal.store import JournalWriter, StateStore
 
 
 def test_a_state_comes_back(tmp_path):
@@ -61,3 +63,18 @@ def test_a_state_has_one_writer(tmp_path):
     first.close()
     second.lock()
     second.close()
+
+
+@pytest.mark.parametrize("open_it", [StateStore.lock, lambda store: JournalWriter(store.path.parent)])
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_refused_by_name(tmp_path, monkeypatch, open_it, code):
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("rheostat.files.fcntl.flock", refuse)
+    with pytest.raises(InputError) as caught:
+        open_it(StateStore(tmp_path / "state.json", "reactive"))
+    (fault,) = caught.value.faults
+    assert fault.given == str(tmp_path)
+    assert fault.allowed == "a folder on a file system that locks files"
+    assert os.strerror(code) in fault.message

@@ -100,6 +100,13 @@ def test_few_records_under_a_short_objective_need_one_executor(policy, job, shap
     assert changes(play(policy, few, shape, 1200.0)) == []
 
 
+@pytest.mark.parametrize("policy", ["reactive", "router", "mst", "proactive"])
+def test_hundreds_of_executors_that_never_had_input_go_within_half_an_hour(policy):
+    many = {"partitions": 100, "executors": [1, 1000], "start_executors": 300}
+    made = changes(play(policy, many, "constant:0@1790+constant:1@10", 1780.0))
+    assert made[-1][2] <= 10, made
+
+
 def test_slow_records_at_a_low_rate_still_add_executors():
     slow = {"stages": [{"name": "read", "cost_ms": 800.0}], "executors": [1, 12], "start_executors": 1}
     made = changes(play("reactive", slow, "poisson:3@1800", 1800.0))

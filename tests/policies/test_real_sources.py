@@ -71,10 +71,18 @@ def test_an_objective_shorter_than_the_wait_is_named(policy):
     assert numbers(cycles) == [1]
     last = cycles[-1].decision.reason
     assert last.code is ReasonCode.OBJECTIVE_TOO_SHORT
-    assert last.text == (
-        "the source waits 120 s for records (minOffsetsPerTrigger, maxTriggerDelay): no number of executors keeps "
+    assert last.text == (  # 12,000 records have come after 120 s, and the next trigger is 2 s later
+        "the source waits 122 s for records (minOffsetsPerTrigger, maxTriggerDelay): no number of executors keeps "
         "lag < 60 s: 1 stays"
     )
+
+
+@pytest.mark.parametrize("policy", OURS)
+def test_a_wait_that_ends_at_a_trigger_after_the_objective_adds_no_executor(policy):
+    """Batches begin 120 s after the last one, at the next trigger: records wait for 122 s, and then for their batch."""
+    cycles = play(policy, waiting_job("lag < 121s"), [(0.0, 100.0), (2400.0, 100.0)])
+    assert numbers(cycles) == [1]
+    assert cycles[-1].decision.reason.code is ReasonCode.OBJECTIVE_TOO_SHORT
 
 
 @pytest.mark.parametrize("rows", [0.5, 1.0, 2.0], ids=["markers of transactions", "records", "two actions"])

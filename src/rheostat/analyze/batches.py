@@ -104,7 +104,8 @@ def read_query(
     marks = () if idle else marks
     batch_s = 0.0 if idle else _batch_time(duration_s, active, since, running_at)
     waits = [find_wait(source, offsets, invalid) for source in query.sources]
-    period_s = None if trigger_s is None else max(trigger_s, _batch_may_take(settings.objective_lag_s, waits))
+    waits_s = [wait.ends_s(trigger_s) for wait in waits]
+    period_s = None if trigger_s is None else max(trigger_s, _batch_may_take(settings.objective_lag_s, waits_s))
     trigger_s = None if trigger_s is None else _batch_every(waits, trigger_s)
     excess = _excess(offsets, trigger_s, batch_s, period_s, waits)
     busy_s = _occupied_s(batch_s, duration_s, period_s, query.batch, marks if slots_idle else None)
@@ -142,7 +143,7 @@ def read_query(
         pressure=backpressure,
         throughput=_throughput(marks, after) if backpressure else None,
         idle=idle,
-        wait_s=largest(wait.seconds for wait in waits),
+        wait_s=largest(waits_s),
     ), remembered
 
 
@@ -413,6 +414,15 @@ class Wait(NamedTuple):
             return None
         return self.longest_s if self.rate * self.longest_s <= self.records else self.records / self.rate
 
+    def ends_s(self, trigger_s: float | None) -> float | None:
+        """How long records wait at most: until the trigger after.
+
+        >>> Wait(10.0, 100_000, 900.0).ends_s(10.0), Wait(150.0, 100_000, 900.0).ends_s(300.0), Wait(9.0).ends_s(2.0)
+        (910.0, 900.0, 0.0)
+        """
+        wait_s = self.seconds
+        return (wait_s // trigger_s + 1) * trigger_s if wait_s and trigger_s else wait_s
+
 
 def find_wait(source: SourceInfo, offsets: OffsetFigures, invalid: set[str]) -> Wait:
     """What a source waits for at the present rate."""
@@ -428,9 +438,9 @@ def _batch_every(waits: Sequence[Wait], trigger_s: float) -> float:
     return wait_s + trigger_s if wait_s > trigger_s else trigger_s
 
 
-def _batch_may_take(objective_s: float, waits: Sequence[Wait]) -> float:
+def _batch_may_take(objective_s: float, waits_s: Sequence[float | None]) -> float:
     """Half of the objective, or what the longest wait leaves of it if that is less; as long as the wait if nothing."""
-    wait_s = max([wait.seconds or 0.0 for wait in waits], default=0.0)
+    wait_s = max([each or 0.0 for each in waits_s], default=0.0)
     return min(objective_s / 2, objective_s - wait_s) if wait_s < objective_s else wait_s
 
 

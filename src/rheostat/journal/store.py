@@ -202,6 +202,9 @@ def _lock(folder: Path, what: str, name: str) -> TextIO:
         owner = path.read_text(encoding="utf-8", errors="replace")[:200].strip() or "another process"
         message = f"{owner} writes this {what}; end it, or give this application a folder of its own"
         raise InputError([Fault(what, str(folder), "a folder without another writer", message)]) from error
+    except OSError as error:
+        message = f"its {name} cannot be locked against another writer: {error.strerror}"
+        raise InputError([Fault(what, str(folder), "a folder on a file system that locks files", message)]) from error
     lock.truncate(0)
     lock.write(f"process {os.getpid()} on {socket.gethostname()}")
     lock.flush()

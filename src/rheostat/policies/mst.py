@@ -659,7 +659,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         if any(each.assessment.processed_rate is None for each in sample.queries):
             return sample.hold(ReasonCode.STEADY, "the present throughput is unknown"), nothing
         in_turn = not self.options.shun_far
-        target = max(1, sample.n - 1)
+        target = max(1, sample.n // 2)
         if not unknown:
             rate = sample.assessment.arrival_rate or 0.0
             spike = spike_rate(state.spike, self.context.objective.lag_s, sample.assessment.trigger_s)

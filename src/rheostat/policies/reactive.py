@@ -331,7 +331,8 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
             rate = max(rate, spike_rate(state.spike, self.context.objective.lag_s, sample.assessment.trigger_s))
         low, enough = self._find_low_use(sample), self._enough(rate, state)
         if enough is None and low is not None:
-            return self._count_surplus(sample, state, n - 1, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
+            fewer = n // 2 if sample.assessment.idle and options.decrease == "needed" else n - 1
+            return self._count_surplus(sample, state, fewer, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
         if enough is None:
             used = usage(sample.assessment)
             share = "how much of the time is used is unknown" if used is None else f"{percent(used)} of the time used"

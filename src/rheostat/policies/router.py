@@ -550,7 +550,7 @@ def _size_down(turn: Turn) -> Turn:
     if needed is None and not turn.assessment.idle:
         return turn.stay(ReasonCode.CAPACITY_UNKNOWN, "no row in the table yet")
     known = 1 if needed is None else tables.make_room(rows, needed, rate, options.utilization_down)
-    least = min(turn.n, rows.figures[0].executors) // 2 if rows.figures else turn.n - 1
+    least = (min(turn.n, rows.figures[0].executors) if rows.figures else turn.n) // 2
     target = max(1, known, least)
     text = f"up to {per_second(rate)} need {executors(target)} at {percent(options.utilization_down)}"
     if target >= turn.n:
