@@ -1,9 +1,10 @@
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from rheostat.config.loading import load_settings
-from rheostat.demo.run import DemoPlan
+from rheostat.demo.run import DemoPlan, TwoWorkers
 from rheostat.errors import InputError
 
 
@@ -47,3 +48,18 @@ def test_the_static_run_is_fixed_at_its_size(tmp_path):
 
 def test_the_state_stays_on_the_executor_that_has_it(tmp_path):
     assert DemoPlan().pipeline(tmp_path, "host:9092", "records").shuffle_partitions == 1
+
+
+@pytest.mark.parametrize(("slots", "started"), [(1, [1]), (6, [3, 3]), (7, [4, 3])])
+def test_executors_are_on_two_hosts_so_that_spark_runs_a_slow_task_again(slots, started):
+    class Cluster:
+        def __init__(self):
+            self.added = []
+
+        def add_worker(self, size, host):
+            self.added.append((host, size.cores))
+
+    lab = SimpleNamespace(cluster=Cluster())
+    TwoWorkers(lab, slots).open()
+    hosts, sizes = zip(*lab.cluster.added, strict=True)
+    assert (list(sizes), len(set(hosts))) == (started, len(started))

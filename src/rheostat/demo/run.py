@@ -178,7 +178,7 @@ class DemoPlan:
 
     def ground(self, lab: Lab, folder: Path) -> Ground:  # noqa: ARG002
         """Where the executors run; its data goes into ``folder``."""
-        return OneWorker(lab, self.executors[1])
+        return TwoWorkers(lab, self.executors[1])
 
     def counted(self, out: Path) -> SinkTotals | RecordTotals:
         """What the sink holds."""
@@ -267,9 +267,14 @@ TOPIC = "records"
 _PAUSE, _RESUME = signal.SIGUSR1, signal.SIGUSR2
 """To the driver: its autoscaler only records its decisions, or acts again."""
 
-_PATIENCE = {"spark.locality.wait": "2s"}
-"""Leaves the batch in flight to the executors that it was planned for: one that is still cold gets its first task at
-the beginning of the next batch, while the others work, and not the last task of this one, for which they would wait."""
+_COLD_STARTS = {
+    "spark.locality.wait": "2s",
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "3s",
+}
+"""No batch waits for an executor that is still cold, on a busy machine for half a minute and more. The batch in flight
+is left to the executors that it was planned for; later, a task that takes so long is run on a warm one too."""
 
 _SESSION_S, _WARM_UP_S, _STOP_S = 120.0, 240.0, 150.0
 _LATE_S = 120.0
@@ -398,7 +403,7 @@ class _Stage:
         conf = cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=connector)
         job = {
             "program": self._plan.program,
-            "conf": conf | _PATIENCE | {"spark.ui.enabled": "false"},
+            "conf": conf | _COLD_STARTS | {"spark.ui.enabled": "false"},
             "pipeline": asdict(self._plan.pipeline(self._scratch, bootstrap, TOPIC if bootstrap else None)),
             "settings": {**self._plan.settings(self._folder), **self._ground.settings()},
         }
@@ -536,15 +541,20 @@ class Ground:
         """Make room for executors, after the autoscaler has requested its least number."""
 
 
-class OneWorker(Ground):
-    """One Worker with a number of slots."""
+class TwoWorkers(Ground):
+    """Two Workers that share a number of slots, under two names of this machine.
+
+    Spark runs a slow task again only on another host.
+    """
 
     def __init__(self, lab: Lab, slots: int) -> None:
         self._lab = lab
-        self._size = WorkerSize(cores=slots, memory_mb=slots * EXECUTOR_MB)
+        self._slots = {"127.0.0.1": slots - slots // 2, "localhost": slots // 2}
 
     def open(self) -> None:
-        self._lab.cluster.add_worker(self._size)
+        for host, slots in self._slots.items():
+            if slots:
+                self._lab.cluster.add_worker(WorkerSize(cores=slots, memory_mb=slots * EXECUTOR_MB), host)
 
 
 class NodeServers(Ground):

@@ -73,12 +73,13 @@ class Sizes:
 def start_limits(load: float | None, cores: int = os.cpu_count() or 1) -> dict[str, float]:
     """Guard settings so that executors do not take the processor from each other: one at a time for each two cores.
 
-    ``load``: load average before the demo. A start takes longer by as much as other work takes of the processor.
+    ``load``: load average before the demo. A start takes longer by as much as other work takes of the processor; the
+    load does not wait for more than twice that.
 
     >>> start_limits(0.5, cores=2), start_limits(8.0, cores=2)
-    ({'largest_step_up': 1, 'cooldown_up_s': 15.0}, {'largest_step_up': 1, 'cooldown_up_s': 37.5})
+    ({'largest_step_up': 1, 'cooldown_up_s': 15.0}, {'largest_step_up': 1, 'cooldown_up_s': 30.0})
     """
-    slower = max(1.0, (1 + (load or 0.0) / cores) / 2)
+    slower = min(max(1.0, (1 + (load or 0.0) / cores) / 2), 2.0)
     return {"largest_step_up": max(1, cores // 2), "cooldown_up_s": _START_S * slower}
 
 

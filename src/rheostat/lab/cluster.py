@@ -78,10 +78,10 @@ class Cluster:
             self._processes.release(part, grace_s=0.0)
             raise
 
-    def add_worker(self, size: WorkerSize | None = None) -> str:
+    def add_worker(self, size: WorkerSize | None = None, host: str = HOST) -> str:
         """Start a Worker and wait until it has registered with the master; returns its name."""
         name = next(self._names)
-        worker = self._run(name, self._daemons.worker(name, HOST, size or self._size, self.url))
+        worker = self._run(name, self._daemons.worker(name, host, size or self._size, self.url))
         self._wait_ready(worker, lambda: name in self.registered())
         self._workers[name] = worker
         return name
