@@ -478,7 +478,8 @@ class Assessment:
         slow_nodes: nodes whose executors are all slow, or were when it last had some, sorted; where nodes are known.
         slow_factor: task time on the slowest executor ÷ task time on the others.
         skew: share of the largest partition ÷ an even share, the largest over the queries.
-        behind: the partition that has missed the objective, as text, where nearly all others are well; else None.
+        hot: the largest partition with its share, as text; None: none has much more than an even share, or unknown.
+        behind: the partition that has missed the objective, as text, where all others are well; else None.
         excluded: ids of registered executors that get no task, or got none within the rate window, oldest first.
         excluded_on: their nodes, as ``slow_on``.
         tasks: slots that the largest stages of the last batches keep busy; None before a batch of each query was seen.
@@ -549,6 +550,7 @@ class Assessment:
     work_s: float | None = None
     driver: str | None = None
     last_batch_done: int | None = None
+    hot: str | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

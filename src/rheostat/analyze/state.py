@@ -168,6 +168,7 @@ class Machines(NamedTuple):
         slow: executors that were slow in the last two windows.
         factor: task time of the slowest ÷ that of the others.
         skew: of the partitions, when the window began.
+        hot: the largest partition, as text, where it is much larger than an even share.
         nodes: slow nodes, each with the time when executors were last seen working slowly on it.
     """
 
@@ -178,6 +179,7 @@ class Machines(NamedTuple):
     factor: float | None = None
     skew: float | None = None
     nodes: tuple[tuple[str, float], ...] = ()
+    hot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
