@@ -513,7 +513,8 @@ class Assessment:
         slow_factor: task time on the slowest executor ÷ task time on the others.
         slower: ids of executors that have been as slow for so long that it is their machine: not in ``slow``.
         skew: share of the largest partition ÷ an even share, the largest over the queries.
-        behind: the partition that has missed the objective, as text, where nearly all others are well; else None.
+        hot: the largest partition with its share, as text; None: none has much more than an even share, or unknown.
+        behind: the partition that has missed the objective, as text, where all others are well; else None.
         excluded: ids of registered executors that get no task, or got none within the rate window, oldest first.
         excluded_on: their nodes, as ``slow_on``.
         tasks: slots that the largest stages of the last batches keep busy; None before a batch of each query was seen.
@@ -604,6 +605,7 @@ class Assessment:
     slower: tuple[str, ...] = ()
     waited_s: float | None = None
     spread: float = 0.0
+    hot: str | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -33,6 +33,16 @@ HOT_PARTITION = {
 }
 """C = 1935, 3759, 3866, 3866 … records/s: half of all records are in one partition."""
 
+READ = [{"name": "read", "cost_ms": 0.5, "task_ms": 20.0}]
+ONE_OF_12 = {"stages": READ, "partitions": 12, "start_executors": 2, "batch_cap": 60_000}
+LARGEST = {**ONE_OF_12, "partition_shares": [3] * 5 + [50] + [3] * 6}
+"""C = 1951, 2884, 3046, 3046, 3046, 3227, 3227 … records/s: 60 % of all records are in partition 5."""
+LAST = {**ONE_OF_12, "partition_shares": [3] * 11 + [11]}
+"""C = 1951, 3270, 4220, 4938, 4938, 5949 … records/s: a quarter is in the last one, whose task waits for a slot."""
+QUIET = {**ONE_OF_12, "partition_shares": [20_000] + [1] * 11, "batch_cap": 30_000}
+"""C = 1906, 1934, 1934 … records/s: nearly all records are in partition 0, the others are never behind."""
+COMES_AND_GOES = {**ONE_OF_12, "events": [{"kind": "skew", "at_s": 900, "for_s": 900, "skew": 2.0}]}
+"""C = 1951, 3841, 5671 … records/s; from 900 s to 1800 s two thirds of all records are in partition 0."""
 
 DRIVER_BOUND = {
     "driver": {"planning_s": 35.0, "commit_s": 0.2},
@@ -111,6 +121,41 @@ def test_slow_records_at_a_low_rate_still_add_executors():
     slow = {"stages": [{"name": "read", "cost_ms": 800.0}], "executors": [1, 12], "start_executors": 1}
     made = changes(play("reactive", slow, "poisson:3@1800", 1800.0))
     assert made[-1][2] in {3, 4, 5}, made
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("job", "shape", "enough", "named"),
+    [
+        pytest.param(LARGEST, "constant:600@600+constant:4500@3000", 4, "partition 5 of base, 60 %", id="largest"),
+        pytest.param(QUIET, "constant:600@600+constant:2200@3000", 4, "partition 0 of base", id="others quiet"),
+    ],
+)
+def test_a_partition_that_is_too_large_for_one_task_is_named_and_gets_few_executors(policy, job, shape, enough, named):
+    recorder = play(policy, job, shape)
+    made = changes(recorder)
+    assert made[-1][2] <= enough, made
+    assert len(made) <= 16, made
+    texts = [each.text for each in (*recorder.holds.values(), *recorder.acts) if "spread its keys" in each.text]
+    assert all(named in text for text in texts)
+    if max(after for _, _, after in made) > enough:
+        assert texts, made
+
+
+@pytest.mark.parametrize("policy", ["reactive", "router", "mst", "proactive"])
+def test_a_large_partition_whose_task_waits_for_a_slot_gets_the_executors_it_needs(policy):
+    recorder = play(policy, LAST, "constant:600@600+constant:5400@3000")
+    made = changes(recorder)
+    assert made[-1][2] == 6, made
+    assert ReasonCode.INEFFECTIVE not in {*recorder.holds, *(act.code for act in recorder.acts)}
+
+
+@pytest.mark.parametrize("policy", ["reactive", "router", "mst", "proactive"])
+def test_a_partition_that_is_large_for_a_while_is_forgotten(policy):
+    recorder = play(policy, COMES_AND_GOES, "constant:600@600+constant:3500@3000")
+    made = changes(recorder)
+    assert made[-1][2] in (2, 3, 4), made
+    assert len([at for at, _, _ in made if at > 2400]) <= 2, made
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -8,7 +8,7 @@ from tests.policies.samples import Fixed, decision_settings, reactive, seen
 from rheostat.decide.decide import decide
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.load.shapes import parse_shape
-from rheostat.model import Objective, ReasonCode
+from rheostat.model import Objective, ReasonCode, StageLoad
 from rheostat.policies.capacity import Figure, Learned, expected_wait, learn_healthy
 
 SPIKE = {"arrival_rate": 5000.0, "backlog": 100_000, "backlog_excess": 40_000.0, "lag_s": 8.0, "period_s": 15.0}
@@ -75,6 +75,22 @@ def test_a_partition_that_is_behind_is_a_violation_and_named_where_executors_do_
     decision, _ = decide(late, decisions.initial(), decisions)
     assert (decision.target, decision.reason.code) == (3, ReasonCode.USELESS_EXECUTORS)
     assert "partition 5 of clicks is 300 s behind and the others are not" in decision.reason.text
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(
+            {"stages": (StageLoad(8, 0.6), StageLoad(200, 0.4)), "partitions": 8}, id="a stage with more tasks"
+        ),
+        pytest.param({"queries": 2, "busy_ratio": 0.9}, id="another query keeps the slots busy"),
+    ],
+)
+def test_a_partition_that_is_behind_gets_executors_where_they_help(sample):
+    late = seen(lag_s=300.0, requested=3, pressure=0.0, behind="partition 5 of clicks", backlog_excess=100.0, **sample)
+    decisions = decision_settings(load_policy("reactive", {}, PolicyContext(Objective(30.0), 15.0)))
+    decision, _ = decide(late, decisions.initial(), decisions)
+    assert (decision.target or 0) > 3
 
 
 def test_poisson_arrivals_have_their_rate_and_come_one_by_one():

@@ -257,6 +257,7 @@ def _read_limits(
     return {
         "sink": None if cluster.at is None else read_sink(readings, figures, state.cluster),
         "skew": state.machines.skew,
+        "hot": state.machines.hot,
         "behind": next((each.offsets.behind for each in figures if each.offsets.behind is not None), None),
         "excluded": cluster.excluded,
         "excluded_on": _nodes_of(cluster.excluded, observation),

@@ -409,6 +409,19 @@ def partition_skew(history: OffsetHistory) -> float | None:
     return max([max(sizes) * len(sizes) / sum(sizes) for sizes in _sizes(history)], default=None)
 
 
+def find_hot_partition(histories: Iterable[OffsetHistory]) -> str | None:
+    """The partition with the greatest part of a query's records, as text; None: none has much more than the others."""
+    parts = [
+        (max(sizes) * len(sizes) / sum(sizes), f"partition {number} of {topic}, {percent(max(sizes) / sum(sizes))}")
+        for history in histories
+        for sizes in _sizes(history)
+        for topic, number, size in zip(history.topics, history.numbers, sizes, strict=True)
+        if size == max(sizes)
+    ]
+    skew, text = max(parts, default=(0.0, ""))
+    return f"{text} of the records" if skew >= EXPLAINED else None
+
+
 def partition_heat(history: OffsetHistory) -> float:
     """The largest partition ÷ the median one, likewise; infinite where the median one is empty."""
     heats = [max(sizes) / middle if (middle := median(sizes)) > 0 else inf for sizes in _sizes(history)]
@@ -494,6 +507,7 @@ def watch_executors(
         at=at,
         counters=counters,
         skew=past.skew if skew is None else skew,
+        hot=past.hot if skew is None else find_hot_partition(offsets),
         nodes=tuple([(place, then) for place, then in past.nodes if 0 <= at - then < REMEMBERED_S]),
         found=_forget_slow(past.found, at),
     )

@@ -34,7 +34,7 @@ class OffsetFigures:
         inexact_because: why offsets are not a count of records.
         by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
         waiting_by_topic: ``waiting`` in each topic, None where it is unknown.
-        behind: the partition that has missed the objective, where nearly all others are well.
+        behind: the partition that has missed the objective, where all others are well.
         waited_s: the lag without the time before the look that found its record.
     """
 
@@ -300,20 +300,21 @@ def _lags(
     return lags
 
 
-_FEW = 10
-"""One partition of so many may be behind, or one in all, for the rest to be well."""
-
-
 def _find_behind(keys: Sequence[Key], lags: Sequence[float] | None, objective_s: float) -> str | None:
-    """The partition that is farthest behind, if its lag has missed the objective and nearly all others are well.
+    """The partition that has missed the objective, if all others have not and have half of its lag at most.
+
+    Of two that are behind, one may wait for the slot of the other.
 
     >>> _find_behind([("a", 0), ("a", 1), ("a", 2)], [4.0, 300.0, 5.0], 30.0)
+    'partition 1 of a'
+    >>> _find_behind([("a", 0), ("a", 1), ("a", 2)], [20.0, 300.0, 25.0], 30.0)
     'partition 1 of a'
     >>> _find_behind([("a", 0), ("a", 1), ("a", 2)], [40.0, 300.0, 5.0], 30.0)
     """
     if lags is None or len(lags) < 2 or max(lags) < objective_s:
         return None
-    if sum(lag >= objective_s / 2 for lag in lags) > max(1, len(lags) // _FEW):
+    well = min(objective_s, max(lags) / 2)
+    if sum(lag >= well for lag in lags) > 1:
         return None
     topic, number = keys[lags.index(max(lags))]
     return f"partition {number} of {topic}"

@@ -217,6 +217,7 @@ class Machines(NamedTuple):
         slow: executors that were slow in the last two windows, but for slower ones.
         factor: task time of the slowest ÷ that of the others.
         skew: of the partitions, when the window began.
+        hot: the largest partition, as text, where it is much larger than an even share.
         nodes: slow nodes, each with the time when executors were last seen working slowly on it.
         slower: executors on slower machines: as slow for long, or from the start beside others that are as slow.
         found: those that were found slow lately.
@@ -231,6 +232,7 @@ class Machines(NamedTuple):
     nodes: tuple[tuple[str, float], ...] = ()
     slower: tuple[str, ...] = ()
     found: tuple[Slowness, ...] = ()
+    hot: str | None = None
 
 
 class Runs(NamedTuple):

@@ -250,7 +250,7 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     """What limits the job, from the most certain to what is left; None: a further wave of tasks does, or nobody knows.
 
     *Capped batch*: batches are full and end before their trigger. *Sink*: it is sick. *Useful parallelism*: the slots
-    before had a task each. *One partition*: the largest is so large that this many slots are as fast as more. *Driver*:
+    before had a task each. *One partition*: it is so large that as many slots as helped are as fast as more. *Driver*:
     its part of the batch, or slots that idle while batches run back to back. *Broker*: the slots are in use, and yet
     all of them together are no faster: what they share limits them, and the sink is healthy. *Garbage collection*,
     *data read anew*: it takes most of the time that is missing.
@@ -265,7 +265,8 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     if assessment.useful_executors is not None and assessment.useful_executors <= trial.before:
         return Cause.PARALLELISM
     tasks, skew = tasks_of_batch(assessment), assessment.skew
-    if tasks and tasks == assessment.partitions and skew and skew > 1 and tasks / skew <= trial.before * slots:
+    helped = find_way_back(assessment, trial) if trial.rate else trial.before
+    if tasks and tasks == assessment.partitions and skew and skew > 1 and tasks / skew <= _SAME * helped * slots:
         return Cause.PARTITION
     if _waves_explain(assessment, trial, slots):
         return None

@@ -13,8 +13,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from rheostat.analyze.assess import COUNTS, IN_USE
 from rheostat.config.models import GuardSettings
-from rheostat.decide.effectiveness import Cost, describe_cost, lag_after, required_rate, try_again
+from rheostat.decide.effectiveness import Cause, Cost, Useless, describe_cost, lag_after, required_rate, try_again
 from rheostat.decide.failures import describe as describe_refused
 from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, waves
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
@@ -348,12 +349,20 @@ def ineffective(target: int, context: Context) -> Change | None:
     figures = {"promised": useless.promised, "rate": useless.rate}
     left = useless.wait_s(context.assessment.at, context.settings)
     if left > 0:
-        text = f"{brought}, the limit is elsewhere ({useless.cause}); the next try is in {seconds(left)}"
+        text = (
+            f"{brought}, the limit is elsewhere ({_name_cause(useless, context)}); the next try is in {seconds(left)}"
+        )
         return stay(context, ReasonCode.INEFFECTIVE, text, **figures)
     if context.state.pending is not None or (trial is not None and context.current > useless.helped):
         return stay(context, ReasonCode.INEFFECTIVE, f"{brought}; whether more help now is being tried", **figures)
     most = min(target, max(context.current + 1, try_again(context.current, share)))
     return _limit(context, target, most, ReasonCode.INEFFECTIVE, f"{brought}; a small increase is tried", **figures)
+
+
+def _name_cause(useless: Useless, context: Context) -> str:
+    """The cause in words; that of one partition names it, and says what to do."""
+    hot = context.assessment.hot
+    return f"{useless.cause}: {hot}; {SPREAD}" if useless.cause is Cause.PARTITION and hot else useless.cause.value
 
 
 def failed_before(target: int, context: Context) -> Change | None:
@@ -386,6 +395,10 @@ def excluded_again(target: int, context: Context) -> Change | None:
 # Steps on the size: tolerance, alignment, what is of use, and how much at a time.
 
 
+SPREAD = "spread its keys, or set minPartitions so that several tasks read it"
+"""Advice where one partition limits the job."""
+
+
 def tolerance(target: int, context: Context) -> Change | None:
     """No change so small that it is not worth one."""
     share = abs(target - context.current) / max(1, context.current)
@@ -416,13 +429,12 @@ def alignment(target: int, context: Context) -> Change | None:
 def useful_executors(target: int, context: Context) -> Change | None:
     """No increase beyond one slot for each task of the largest stage that was seen; never a decrease."""
     assessment, most = context.assessment, context.assessment.useful_executors
-    if assessment.behind is not None and target > context.current:
+    if assessment.behind is not None and target > context.current and _reading_limits(assessment):
         lag = seconds(assessment.lag_s or 0.0)
         text = (
             f"{assessment.behind} is {lag} behind and the others are not: one task reads it, more executors do not help"
         )
-        advice = "spread its keys, or set minPartitions so that several tasks read it"
-        return stay(context, ReasonCode.USELESS_EXECUTORS, f"{text}; {advice}")
+        return stay(context, ReasonCode.USELESS_EXECUTORS, f"{text}; {SPREAD}")
     if most is None:
         return None
     of_slots = several(assessment.slots_per_executor, "slot") if assessment.slots_per_executor else "unknown slots"
@@ -432,6 +444,12 @@ def useful_executors(target: int, context: Context) -> Change | None:
     text = f"{tasks} at most {executors(most)} of {of_slots} busy"
     allowed = max(context.current, min(target, most))
     return _limit(context, target, allowed, ReasonCode.USELESS_EXECUTORS, text, useful=float(most))
+
+
+def _reading_limits(assessment: Assessment) -> bool:
+    """Whether only tasks that read may limit the job: no stage has more tasks, no other query uses the slots."""
+    most, crowded = assessment.partitions or 0, assessment.queries > 1 and (assessment.busy_ratio or 0.0) >= IN_USE
+    return not crowded and not any(stage.tasks > most for stage in assessment.stages if stage.share >= COUNTS)
 
 
 def least_by_partitions(target: int, context: Context) -> Change | None:
@@ -763,7 +781,7 @@ def undo(context: Context) -> Proposal | None:
         return None
     text = (
         f"{useless.before} → {useless.after} promised {per_second(useless.promised)} and brought "
-        f"{per_second(useless.rate)} ({useless.cause}): {move(current, useless.helped)}"
+        f"{per_second(useless.rate)} ({_name_cause(useless, context)}): {move(current, useless.helped)}"
     )
     figures = {"promised": useless.promised, "rate": useless.rate}
     return Proposal(useless.helped, Reason(ReasonCode.INEFFECTIVE, text, figures))

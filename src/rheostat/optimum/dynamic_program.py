@@ -113,18 +113,18 @@ def _rates(job: JobFile) -> tuple[Curve, Curve, Curve, Curve]:
         return curve, curve, [0.0] * len(curve), interval
     curve = capacity_curve(job)
     long_rates = [long_batch_rate(job, n) for n in range(job.n_max + 1)]
-    idle = [_idle_records(job, n, rate) for n, rate in enumerate(curve)]
+    uncapped = job.model_copy(update={"batch_cap": None})
+    idle = [_idle_records(job, n, rate, long_batch_rate(uncapped, n)) for n, rate in enumerate(curve)]
     slack = [_slack_records(job, n, records) for n, records in enumerate(idle)]
     return curve, long_rates, [records / 2 for records in idle], slack
 
 
-def _idle_records(job: JobFile, executors: int, capacity: float) -> float:
-    """Records that n executors would process in the fixed part of a batch."""
+def _idle_records(job: JobFile, executors: int, capacity: float, long_rate: float) -> float:
+    """Records that n executors would process in the fixed part of a batch; ``long_rate``: without a cap."""
     if executors < 1 or capacity <= 0:
         return 0.0
     records = min(capacity * job.period_s, inf if job.batch_cap is None else float(job.batch_cap))
-    marginal = long_batch_rate(job.model_copy(update={"batch_cap": None}), executors)
-    return max(0.0, batch_s(job, records, executors) * marginal - records)
+    return max(0.0, batch_s(job, records, executors) * long_rate - records)
 
 
 def _slack_records(job: JobFile, executors: int, idle: float) -> float:

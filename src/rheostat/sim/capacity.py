@@ -45,10 +45,11 @@ def capacity(job: JobFile, executors: int) -> float:
         distance_ms = None if nodes is None else nodes.distance_ms(nodes.nearest(executors))
         return record_capacity(job.record, executors, distance_ms)
     most = _HUGE if job.batch_cap is None else float(job.batch_cap)
-    fits = _find_largest(lambda records: batch_s(job, records, executors) <= job.period_s, most)
+    period_s = job.period_s
+    fits = _find_largest(lambda records: batch_s(job, records, executors) - period_s, most)
     if fits >= most:
         return most / max(job.trigger_s, batch_s(job, most, executors))
-    return fits / job.period_s
+    return fits / period_s
 
 
 def long_batch_rate(job: JobFile, executors: int) -> float:
@@ -59,7 +60,7 @@ def long_batch_rate(job: JobFile, executors: int) -> float:
         return capacity(job, executors)
     most = _HUGE if job.batch_cap is None else float(job.batch_cap)
     rate = most / max(job.trigger_s, batch_s(job, most, executors))
-    return max(rate, capacity(job, executors))
+    return max(rate, capacity_curve(job)[executors])
 
 
 @lru_cache(maxsize=64)
@@ -115,16 +116,27 @@ def _interpolate(table: tuple[tuple[int, float], ...], executors: int) -> float:
     return slow + (fast - slow) * (executors - low) / (high - low)
 
 
-def _find_largest(holds: Callable[[float], bool], most: float) -> float:
-    """The largest x in [0, most] for which a monotone condition holds, to 12 digits."""
-    if holds(most):
-        return most
-    low, high = 0.0, 1.0
-    while holds(high):
-        low, high = high, 2 * high
-    while high - low > _RELATIVE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+def _find_largest(excess: Callable[[float], float], most: float) -> float:
+    """The largest x in [0, most] at which an ascending function is at most 0, to 12 digits; 0 if there is none.
+
+    The next x is where a straight line through the last two points crosses 0: time over records is made of few straight
+    pieces. It lies beyond the point itself once that is near, so that the interval closes; where it does not halve in
+    two steps, its middle is taken.
+    """
+    low, high = 0.0, most
+    before, at = (high, excess(high)), (low, excess(low))
+    if before[1] <= 0 or at[1] > 0:
+        return most if before[1] <= 0 else low
+    widths = [math.inf, math.inf]
+    while (near := _RELATIVE * high) < high - low and high > _RELATIVE:
+        rise = at[1] - before[1]
+        guess = at[0] - at[1] * (at[0] - before[0]) / rise if rise else low
+        guess = max(guess, at[0] + near / 2) if at[0] == low else min(guess, at[0] - near / 2)
+        if not low < guess < high or high - low > widths[-2] / 2:
+            guess = (low + high) / 2
+        widths.append(high - low)
+        before, at = at, (guess, excess(guess))
+        low, high = (low, guess) if at[1] > 0 else (guess, high)
     return low
 
 

@@ -172,6 +172,16 @@ class SkewChange(LastingEvent):
     """Exponent of the partitions' shares from now on, as partition_skew. Default: one hot key is enough."""
 
 
+class SlowPartition(LastingEvent):
+    """The records of one partition are read slowly: its broker is slow, or its records are costly."""
+
+    kind: Literal["slow-partition"]
+    partition: Annotated[int, quantity(ge=0, le=9_999)] = 0
+    """Its number; counted again from 0 beyond the last. Default: every job has it."""
+    factor: Annotated[float, quantity(ge=1, le=10_000)] = 10.0
+    """Its records take so many times as long in the stages that read. Default: it then takes most of a batch."""
+
+
 class CodeChange(TimedEvent):
     """New code is deployed: the query is stopped at the end of a batch and started again as another run."""
 
@@ -225,6 +235,7 @@ Event = Annotated[
     | GarbageCollection
     | FailingQuery
     | SkewChange
+    | SlowPartition
     | CodeChange
     | CostDrift
     | LostNode

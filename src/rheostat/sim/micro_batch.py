@@ -14,10 +14,10 @@ from math import ceil, expm1, floor, inf
 
 from rheostat.model import Batch, StageWork
 from rheostat.sim.arrivals import Arrivals, Positions
-from rheostat.sim.events import FailingTasks, GarbageCollection, SinkLimit
+from rheostat.sim.events import FailingTasks, GarbageCollection, SinkLimit, SlowPartition
 from rheostat.sim.executors import Fleet, SimExecutor
 from rheostat.sim.history import History
-from rheostat.sim.jobfile import JobFile, Stage, zipf
+from rheostat.sim.jobfile import JobFile, zipf
 from rheostat.sim.seeded import noise, uniform
 from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place, seconds_of
 
@@ -197,6 +197,7 @@ class MicroBatches(Engine):
             scale=(1 + failed) / (1 - garbage) * noise(job.batch_noise_cv, uniform(self._seed, "batch", number)),
             moved=self._moved,
             rate=self._arrivals.rate(at),
+            slow={event.partition % job.partitions: event.factor for event in job.active(SlowPartition, at)},
         )
         self._moved = 0.0
         self._running = _Batch(number, at, sum(sizes), work, fleet.in_use, failed, garbage)
@@ -291,6 +292,7 @@ def batch_work(
     scale: float = 1.0,
     moved: float = 0.0,
     rate: float = inf,
+    slow: Mapping[int, float] | None = None,
 ) -> list[Work]:
     """The work of each group of concurrent stages, in order.
 
@@ -304,15 +306,25 @@ def batch_work(
         scale: cost factor of the whole batch.
         moved: share of the state that has lost its executor since the last batch.
         rate: arrival rate over all partitions, records/s.
+        slow: cost factor of the records of some partitions, in the stages that read.
     """
     hindered = scale * max(1, slots) ** (1 - job.exponent) / 1000
+    total, readers, costs = sum(sizes), None if slow else _equal_readers(sizes), sizes
+    if slow:
+        costs = [size * slow.get(number, 1.0) for number, size in enumerate(sizes)]
     groups: list[list[Work]] = []
     for number, stage in enumerate(job.stages):
         cost_s = stage.cost_ms * stage.share * hindered * (1.0 if factors is None else factors[number])
         task_s = scale * stage.task_ms / 1000
         if stage.fetch_wait_s and stage.tasks is None:
             task_s += next_record_s(rate / len(sizes), stage.fetch_wait_s)
-        work = _stage_work(stage, sizes, cost_s, task_s)
+        tasks = stage.tasks or readers
+        if tasks is None:
+            work: Work = [task_s + size * cost_s for size in costs if size > 0]
+        elif stage.skew:
+            work = [task_s + total * share * cost_s for share in zipf(tasks, stage.skew)]
+        else:
+            work = Equal(tasks, task_s + total / tasks * cost_s)
         if stage.stateful and moved and job.state.reload_s:
             seconds = seconds_of(work)
             reloaded = round(moved * len(seconds))
@@ -333,17 +345,12 @@ def next_record_s(rate: float, longest_s: float) -> float:
     return longest_s if rate * longest_s < 1e-9 else -expm1(-rate * longest_s) / rate
 
 
-def _stage_work(stage: Stage, sizes: Sequence[float], cost_s: float, task_s: float) -> Work:
-    total = sum(sizes)
-    if stage.tasks is None:
-        most = max(sizes)
-        if most - min(sizes) <= 1:
-            count = min(len(sizes), max(1, int(total))) if most <= 1 else len(sizes)
-            return Equal(count, task_s + total / count * cost_s)
-        return [task_s + size * cost_s for size in sizes if size > 0]
-    if stage.skew == 0:
-        return Equal(stage.tasks, task_s + total / stage.tasks * cost_s)
-    return [task_s + total * share * cost_s for share in zipf(stage.tasks, stage.skew)]
+def _equal_readers(sizes: Sequence[float]) -> int | None:
+    """Tasks that read, if all have as many records as the others; None: they have not."""
+    most = max(sizes)
+    if most - min(sizes) > 1:
+        return None
+    return min(len(sizes), max(1, int(sum(sizes)))) if most <= 1 else len(sizes)
 
 
 def failed_attempts(job: JobFile, executors: int, at: float) -> float:
