@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,15 @@ TASK_S, SLOW_TASK_S = 0.1, 1.5
 
 
 @contextmanager
-def session(lab: Lab, name: str) -> Iterator[SparkSession]:
+def session(lab: Lab, name: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """On the master of the lab, which has no Workers yet."""
     with pytest.MonkeyPatch.context() as here:
         for key, value in lab.cluster.driver_environment().items():
             here.setenv(key, value)
         builder = SparkSession.builder.appName(name)
-        for key, value in (lab.cluster.driver_conf() | {"spark.sql.shuffle.partitions": "4"}).items():
+        for key, value in (
+            lab.cluster.driver_conf() | {"spark.sql.shuffle.partitions": "4"} | dict(conf or {})
+        ).items():
             builder = builder.config(key, value)
         made = builder.getOrCreate()
         made.sparkContext.setLogLevel("OFF")
@@ -120,8 +122,22 @@ def slowed_by(order: Path) -> Callable[[Any], Any]:
     return work
 
 
+def failing_by(order: Path) -> Callable[[Any], Any]:
+    """What a task does; it fails in the executor whose JVM is named in the file ``order``."""
+    path = str(order)
+
+    def work(parts: Any) -> Any:
+        daemon = psutil.Process(os.getppid())
+        if Path(path).exists() and Path(path).read_text() in {str(daemon.pid), str(daemon.ppid())}:
+            message = "the disk of this executor is full"
+            raise OSError(message)
+        yield from parts
+
+    return work
+
+
 def slow_down(lab: Lab, order: Path, executor: str) -> None:
-    """Slow this executor down."""
+    """Slow this executor down, or let its tasks fail."""
     pids = {_executor_id(pid): pid for pid in executor_pids(lab)}
     order.write_text(str(pids[executor]))
 

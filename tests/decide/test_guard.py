@@ -651,7 +651,7 @@ def test_executors_that_will_be_excluded_again_are_not_counted_on(working, there
     context = Context(assessment, 6, None, Bounds(1, 8), GuardSettings(), 15.0, GuardState(), requests=requests)
     change = excluded_again(target, context)
     assert (None if change is None else change.target) == allowed
-    assert change is None or change.reason.code is ReasonCode.EXCLUDED_AGAIN
+    assert change is None or (change.reason is not None and change.reason.code is ReasonCode.EXCLUDED_AGAIN)
 
 
 def test_how_few_work_is_known_once_those_in_their_place_are_excluded_too_and_for_an_hour():

@@ -538,8 +538,7 @@ def _cold_executors(then: Counters, roster: Roster, at: float) -> set[str]:
     return {
         name
         for name, slots, added_at in zip(roster.ids, roster.task_slots, roster.added_at, strict=True)
-        if slots is not None  # a source may not know them
-        and (ended.get(name) or 0) < slots
+        if (ended.get(name) or 0) < (slots or 0)  # a source may not know them
         and (added_at is None or at < added_at + COLD_S)
     }
 

@@ -230,6 +230,7 @@ class DriverJvm:
             raise RefusedError([Fault("spark", "a Spark Connect session", "a classic Spark session", message)])
         self._spark = spark
         self._mapper: Any = None
+        self._excludes = False
         with translate_errors("reaching the driver's JVM"):
             self._context = spark.sparkContext._jsc.sc()  # noqa: SLF001
             self._active = spark._jsparkSession.sharedState().activeStreamingQueries()  # noqa: SLF001
@@ -261,7 +262,8 @@ class DriverJvm:
     def executors(self) -> list[dict[str, Any]]:
         """The executors in Spark's status store, in the form of its REST interface, without the driver.
 
-        Works with the UI off. Those that are being removed are left out. 3 round trips and one for each executor.
+        Works with the UI off. Those that are being removed are left out. 3 round trips and one for each executor. One
+        that comes to a host that Spark has excluded is not marked as excluded by Spark: it is here.
         """
         with translate_errors("listing the executors"):
             listed = self.as_json(self._context.statusStore().executorList(True))  # noqa: FBT003 (Scala's)
@@ -269,7 +271,12 @@ class DriverJvm:
             if not executors:
                 return []
             backend = self._context.schedulerBackend()
-            return [executor for executor in executors if backend.isExecutorActive(executor["id"])]
+            active = [executor for executor in executors if backend.isExecutorActive(executor["id"])]
+            self._excludes = self._excludes or any(executor.get("isExcluded") for executor in active)
+            if not self._excludes:
+                return active
+            hosts = str(self._context.taskScheduler().excludedNodes().mkString(",")).split(",")
+            return [each | {"isExcluded": True} if host_of(each["hostPort"]) in hosts else each for each in active]
 
     def stages(self, most: int) -> list[dict[str, Any]]:
         """The newest stages, newest first, in the form of Spark's REST interface. Six round trips."""
