@@ -487,6 +487,8 @@ class Assessment:
         work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
         driver: why the driver delays the batches, as text; None: it does not, or unknown.
         last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
+        driver_s: part of the last batch in which the driver plans and commits it, however many executors there are; the
+            largest over the queries that are not idle.
     """
 
     at: float
@@ -549,6 +551,7 @@ class Assessment:
     work_s: float | None = None
     driver: str | None = None
     last_batch_done: int | None = None
+    driver_s: float | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

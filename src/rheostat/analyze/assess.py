@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rheostat.analyze.batches import QueryFigures, executors_part, is_driver_bound, read_query
+from rheostat.analyze.batches import QueryFigures, driver_part, executors_part, is_driver_bound, read_query
 from rheostat.analyze.executors import (
     ClusterFigures,
     busy_during,
@@ -199,6 +199,11 @@ def _read_limits(
         "stages": stages,
         "work_s": largest(None if each.batch is None else executors_part(each.batch) for each in readings),
         "driver": read_driver(readings, figures),
+        "driver_s": largest(
+            None if reading.batch is None else driver_part(reading.batch)
+            for reading, query in zip(readings, figures, strict=True)
+            if not query.idle
+        ),
     }
 
 
