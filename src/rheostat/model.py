@@ -533,6 +533,8 @@ class Assessment:
             maybe of other code. None: since the first look.
         waited_s: the lag without the time before the look that found its record; None: as the lag.
         spread: by how many records the last batch may differ by chance from what arrives in its time.
+        driver_s: part of the last batch in which the driver plans and commits it, however many executors there are; the
+            largest over the queries that are not idle.
     """
 
     at: float
@@ -606,6 +608,7 @@ class Assessment:
     waited_s: float | None = None
     spread: float = 0.0
     hot: str | None = None
+    driver_s: float | None = None
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -15,6 +15,7 @@ from rheostat.decide.effectiveness import (
     Trial,
     Useless,
     find_cause,
+    find_way_back,
     judge_trial,
     limited_rate,
     start_trial,
@@ -44,6 +45,29 @@ def verdict(**changes: Any) -> Trial | Useless | None:
 
 def test_no_more_than_before_is_useless():
     assert verdict() == Useless(2, 4, 1100.0, 820.0, 1600.0, 800.0, Cause.BROKER, back=2)
+
+
+def test_a_backlog_with_which_the_number_before_would_catch_up_too_is_no_merit():
+    assert isinstance(verdict(draining=True, arrival_rate=799.0), Useless)
+
+
+@pytest.mark.parametrize(
+    ("most", "useless"),
+    [
+        pytest.param(20, True, id="1.07 times as much, and 1.26 times on 20 executors"),
+        pytest.param(400, False, id="1.69 times on 400"),
+        pytest.param(None, True, id="no greatest number"),
+    ],
+)
+def test_a_small_gain_that_leads_to_what_arrives_is_not_useless_yet(most, useless):
+    """800/s on two executors, 856/s on four, 1300/s arrive."""
+    trial: Any = TRIAL
+    for number in range(4, 8):
+        if isinstance(trial, Trial):
+            trial = judge_trial(
+                trial, limited(1000.0 + 20 * number, number, 856.0, arrival_rate=1300.0), 0.3, 600.0, most
+            )
+    assert isinstance(trial, Useless) == useless
 
 
 def test_the_way_back_goes_to_the_number_that_helped():
@@ -85,6 +109,20 @@ def test_where_the_sink_or_the_driver_delays_the_batches_more_records_are_no_mer
     assert (trial.helped, trial.cause.name) == (1, elsewhere.upper())
 
 
+@pytest.mark.parametrize(
+    ("driver_s", "back"),
+    [
+        pytest.param(20.0, 3, id="20 s of 30 s: tasks may take a quarter of the batch"),
+        pytest.param(12.0, 2, id="12 s of 30 s: half of it"),
+        pytest.param(35.0, 2, id="35 s of 30 s: no number keeps that"),
+    ],
+)
+def test_the_way_back_leaves_what_the_drivers_part_asks_for(driver_s, back):
+    """Tasks of 6 s in a batch of 26 s, on three executors."""
+    late = limited(executors=3, driver="slow", last_batch_s=26.0, work_s=6.0, driver_s=driver_s, period_s=30.0)
+    assert find_way_back(late, Trial(1, 3, 0.0, 800.0)) == back
+
+
 def test_one_long_batch_of_a_busy_job_is_warm():
     result = judge_trial(TRIAL, limited(1300.0, 1, last_batch_s=240.0), 0.3, 600.0)
     assert isinstance(result, Trial)
@@ -106,7 +144,7 @@ def test_an_increase_that_did_what_it_was_for_ends_the_trial(changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"draining": True}, id="the job catches up"),
+        pytest.param({"draining": True, "arrival_rate": 801.0}, id="the job catches up as it did not before"),
         pytest.param({"draining": None}, id="whether it catches up is unknown"),
         pytest.param({"processed": None}, id="the rate is unknown"),
         pytest.param({"executors": 3}, id="not all have come"),
@@ -198,7 +236,10 @@ GUARD = GuardSettings()
     ("changes", "number", "expected"),
     [
         pytest.param({"at": 1599.0, "batches": 0}, 4, USELESS, id="remembered, to be undone"),
-        pytest.param({"at": 1600.0, "batches": 0}, 4, UNDONE._replace(at=1600.0), id="never undone in its time"),
+        pytest.param(
+            {"at": 1711.0, "batches": 0}, 4, USELESS, id="executors go between batches, of which eight may pass"
+        ),
+        pytest.param({"at": 1712.0, "batches": 0}, 4, UNDONE._replace(at=1712.0), id="never undone in its time"),
         pytest.param({"at": 87_999.0, "batches": 0}, 4, UNDONE._replace(at=87_999.0), id="known for a day longer"),
         pytest.param({"at": 88_000.0, "batches": 0}, 4, None, id="then forgotten"),
         pytest.param({"executors": 2, "batches": 1}, 2, UNDONE, id="undone"),
@@ -251,6 +292,22 @@ def test_the_rate_after_the_way_back_is_the_one_that_counts():
 def test_a_cause_that_is_gone(cause, changes, kept):
     known = USELESS._replace(cause=cause)
     assert (update_useless(known, limited(**changes), 4, GUARD) is not None) == kept
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        pytest.param({"work_s": 15.1}, False, id="tasks take three quarters of a batch"),
+        pytest.param({"work_s": 14.9}, True, id="less"),
+        pytest.param({"work_s": 15.1, "busy_ratio": 0.4}, True, id="and slots idle meanwhile"),
+        pytest.param({"work_s": 15.1, "executors": 4}, True, id="on more executors"),
+        pytest.param({"work_s": 15.1, "driver": "slow"}, True, id="the driver delays them"),
+    ],
+)
+def test_the_drivers_part_is_not_the_limit_any_more_when_the_load_has_risen(changes, kept):
+    known = USELESS._replace(cause=Cause.DRIVER, undone=True)
+    figures = {"executors": 2, "last_batch_s": 20.0, **changes}
+    assert (update_useless(known, limited(**figures), 2, GUARD) is not None) == kept
 
 
 def test_a_sink_that_is_healthy_with_fewer_executors_may_be_sick_with_more():

@@ -159,6 +159,23 @@ def test_a_partition_that_is_large_for_a_while_is_forgotten(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("batch_cap", [pytest.param(60_000, id="capped"), pytest.param(None, id="ever longer batches")])
+def test_a_backlog_that_is_worked_off_is_no_reason_for_what_did_not_help(policy, batch_cap):
+    """The load ends at 4800 s, and nothing is any faster then."""
+    made = changes(play(policy, NO_FASTER | {"batch_cap": batch_cap}, "constant:1500@1200+constant:6000@3600", 8000))
+    assert all(after <= 7 for at, _, after in made if at > 4800 or at == made[-1][0]), made
+    assert sum(after > before for at, before, after in made if at > 4800) <= 2, made
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name.values[0] in {"reactive", "router", "mst"}])
+def test_executors_that_help_little_are_added_where_they_keep_the_objective(policy):
+    """C = 1775, 2303, 2908 on 1, 2, 4 executors, 3789 on 10, 4505 on 20: twice as many bring a quarter more."""
+    recorder = play(policy, {"exponent": 0.3, "start_executors": 2}, "constant:1500@600+constant:3600@5400", 6000)
+    assert ReasonCode.INEFFECTIVE not in {*recorder.holds, *(act.code for act in recorder.acts)}
+    assert recorder.acts[-1].after >= 10
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_time_that_the_driver_takes_adds_no_executors(policy):
     recorder = play(policy, DRIVER_BOUND, "constant:1000@3600", 1800.0)
     made = changes(recorder)
@@ -167,6 +184,25 @@ def test_time_that_the_driver_takes_adds_no_executors(policy):
     held = recorder.holds.get(ReasonCode.DRIVER_BOUND)
     if held is not None:
         assert "35.0 s of them to plan it and 0.2 s to commit" in held.text
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name.values[0] in {"reactive", "router", "mst"}])
+@pytest.mark.parametrize(
+    ("driver_s", "least", "most"),
+    [
+        pytest.param(6.0, 4, 5, id="6 s of 30 s: C = 4568, 6155, 7708 on 3, 4, 5 executors"),
+        pytest.param(12.0, 5, 6, id="12 s: 4555, 5716, 6928 on 4, 5, 6"),
+        pytest.param(20.0, 8, 10, id="20 s: 4114, 5035, 5367, 6179 on 7, 8, 9, 10"),
+    ],
+)
+def test_executors_that_help_beside_the_driver_are_as_many_as_are_needed(policy, driver_s, least, most):
+    """The driver takes the same part of a batch on any number; the rest is shared."""
+    job = {"driver": {"planning_s": driver_s, "commit_s": 0.2}, "start_executors": 2}
+    recorder = play(policy, job, "constant:1000@900+constant:5000@2700", 3300.0)
+    made = changes(recorder)
+    assert all(least <= after <= most for at, _, after in made if at > 1500 or at == made[-1][0]), made
+    assert len(made) <= 8, made
+    assert ReasonCode.INEFFECTIVE not in {act.code for act in recorder.acts}
 
 
 def test_the_advice_names_the_part_of_the_driver():

@@ -6,7 +6,17 @@ from tests.policies.samples import OVERLOAD, reactive, seen
 
 from rheostat.decide.policy import cap_limits
 from rheostat.model import QueryLoad
-from rheostat.policies.capacity import Figure, Learned, busy_rate, learn_arrival, learn_healthy, learn_overload, usage
+from rheostat.policies.capacity import (
+    Figure,
+    Frame,
+    Learned,
+    busy_rate,
+    capacity_shown,
+    learn_arrival,
+    learn_healthy,
+    learn_overload,
+    usage,
+)
 from rheostat.policies.reactive import ReactiveState
 
 AT = OVERLOAD.at
@@ -328,3 +338,67 @@ def test_a_jump_at_one_number_makes_old_figures_at_the_others_doubtful(age_s, ra
     learned = learn_overload(busy, Learned(figures=figures), 10)
     assert [round(figure.rate) for figure in learned.figures if figure.executors == 11] == [rate]
     assert learned.enough(1800.0) == enough
+
+
+MIXED = replace(
+    OVERLOAD,
+    executors=4,
+    trigger_s=10.0,
+    period_s=30.0,
+    batch_s=20.0,
+    last_batch_s=20.0,
+    last_batch_records=14_000,
+    driver_s=6.0,
+    busy_ratio=0.7,
+)
+"""The driver takes 6 s of a batch and its tasks 14 s, on four executors: 1000/s while tasks run."""
+
+
+@pytest.mark.parametrize(
+    ("capped", "carried", "enough"),
+    [
+        pytest.param(
+            True,
+            {4: 14_000 / 20, 8: 14_000 / 13, 14: 14_000 / 10, 28: 14_000 / 8},
+            {700.0: 4, 14_000 / 13: 8, 14_000 / 9: 19},
+            id="full batches: 6 + 14, 6 + 7, 6 + 4, 6 + 2 s",
+        ),
+        pytest.param(
+            False, {4: 800.0, 8: 1600.0}, {800.0: 4, 1600.0: 8, 1000.0: 5}, id="batches of 30 s: 24 s of tasks"
+        ),
+    ],
+)
+def test_executors_shorten_only_their_part_of_a_batch(capped, carried, enough):
+    learned = learn_overload(replace(MIXED, capped=capped), Learned(), 5)
+    assert {n: learned.carried(n) for n in carried} == pytest.approx(carried)
+    assert {rate: learned.enough(rate * (1 - 1e-6)) for rate in enough} == enough
+
+
+@pytest.mark.parametrize(
+    ("batch_s", "records"),
+    [
+        pytest.param(200.0, 194_000, id="a long batch: 970/s, which is no rate of batches of 30 s"),
+        pytest.param(15.5, 9500, id="a short one: 613/s"),
+    ],
+)
+def test_a_batch_of_any_length_shows_what_batches_of_the_period_carry(batch_s, records):
+    sample = replace(MIXED, batch_s=batch_s, last_batch_s=batch_s, last_batch_records=records)
+    assert learn_overload(sample, Learned(), 5).carried(4) == pytest.approx(800.0)
+    assert capacity_shown(sample) == pytest.approx(800.0)
+
+
+def test_no_number_is_asked_for_that_would_only_wait_for_the_driver():
+    """35 s of planning, of batches that may take 30 s: beyond four times what arrives speed is of no use."""
+    learned = Learned(figures=(Figure(2, 36_000.0, 1, 0.0),), frame=Frame(driver_s=35.0, period_s=30.0))
+    assert (learned.enough(1000.0), learned.enough(9000.0), learned.enough(90_000.0)) == (1, 2, 20)
+    full = Learned(figures=(Figure(2, 1000.0, 1, 0.0),), frame=Frame(driver_s=6.0, period_s=30.0, cap=14_000))
+    assert full.enough(14_000 / 5) == 23
+
+
+def test_the_drivers_part_is_a_mean_of_batches_and_is_not_counted_where_it_is_unknown():
+    """A commit of 20 s each tenth batch, as when a log is compacted."""
+    learned = Learned()
+    for number, driver_s in enumerate([0.5, 0.5, 0.5, 20.0]):
+        learned = learn_overload(replace(MIXED, driver_s=driver_s, last_batch_id=number), learned, 5)
+    assert learned.frame.driver_s == pytest.approx(0.8 * 0.5 + 0.2 * 19.6)
+    assert learn_overload(replace(MIXED, driver_s=None), Learned(), 5).carried(4) == 700.0

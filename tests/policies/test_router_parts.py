@@ -23,12 +23,12 @@ from rheostat.policies.router_table import (
     BatchCosts,
     Table,
     add_batch,
-    capacity_shown,
     fixed_s,
     for_version,
     insert_row,
     learn_batch,
     make_room,
+    speed_in,
     write_saturated,
 )
 from rheostat.policies.trend import Fit, Point, line
@@ -248,7 +248,7 @@ def test_without_records_it_learns_as_reactive_does():
 
 @pytest.mark.parametrize("fixed", [0.0, 1.0, 2.0])
 def test_a_batch_of_tau_is_a_measurement_whatever_its_fixed_part(fixed):
-    assert capacity_shown(6000.0, 15.0, fixed, 15.0) == pytest.approx(400.0)
+    assert speed_in(15.0, 6000.0, 15.0, fixed) == pytest.approx(400.0)
 
 
 def test_too_few_batches_tell_no_fixed_part():

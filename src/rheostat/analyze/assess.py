@@ -12,6 +12,7 @@ from rheostat.analyze.batches import (
     QueryFigures,
     count_spread,
     describe_failures,
+    driver_part,
     executors_part,
     is_driver_bound,
     read_query,
@@ -34,7 +35,7 @@ from rheostat.analyze.state import (
     Garbage,
     Machines,
     QueryHistory,
-    Runs,
+    PresentRuns,
     known_fields,
     largest,
     total,
@@ -157,7 +158,7 @@ _LASTED_S = 600.0
 """A run that ends earlier may be one of a query that fails and starts again, again and again: no new code each time."""
 
 
-def follow_runs(state: AnalysisState, queries: Sequence[QueryHistory], at: float) -> Runs:
+def follow_runs(state: AnalysisState, queries: Sequence[QueryHistory], at: float) -> PresentRuns:
     """The runs with this look, and since when figures count: since they began.
 
     A run that follows a short one counts only once it has lasted itself: then nothing is doubted each minute.
@@ -166,8 +167,8 @@ def follow_runs(state: AnalysisState, queries: Sequence[QueryHistory], at: float
     known = past.ids or tuple(sorted([(each.query_id, each.run_id) for each in state.queries]))
     lasted = past.at is None or at - past.at >= _LASTED_S
     if ids == known or not known:
-        return Runs(ids, past.at, past.at if lasted else past.since)
-    return Runs(ids, at, at if lasted else past.since)
+        return PresentRuns(ids, past.at, past.at if lasted else past.since)
+    return PresentRuns(ids, at, at if lasted else past.since)
 
 
 def _find_fault(
@@ -267,6 +268,11 @@ def _read_limits(
         "work_s": largest(None if each.batch is None else executors_part(each.batch) for each in readings),
         "driver": read_driver(readings, figures),
         **_read_reread(readings),
+        "driver_s": largest(
+            None if reading.batch is None else driver_part(reading.batch)
+            for reading, query in zip(readings, figures, strict=True)
+            if not query.idle
+        ),
     }
 
 

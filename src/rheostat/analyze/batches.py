@@ -229,6 +229,11 @@ def is_driver_bound(batch: Batch) -> bool:
     return (batch.planning_s or 0.0) + (batch.commit_s or 0.0) > DRIVEN * batch.duration_s > 0
 
 
+def driver_part(batch: Batch) -> float | None:
+    """The part of a batch in which the driver plans and commits it, s; None: unknown."""
+    return None if batch.planning_s is None else batch.planning_s + (batch.commit_s or 0.0)
+
+
 def executors_part(batch: Batch) -> float | None:
     """The part of a batch that executors can shorten, s: its tasks, else all that the driver leaves; None: unknown."""
     if batch.work_s is not None or batch.planning_s is None:

@@ -235,7 +235,7 @@ class Machines(NamedTuple):
     hot: str | None = None
 
 
-class Runs(NamedTuple):
+class PresentRuns(NamedTuple):
     """The runs of all queries.
 
     Attributes:
@@ -256,7 +256,7 @@ class AnalysisState:
     queries: tuple[QueryHistory, ...] = ()
     cluster: ClusterHistory = field(default_factory=ClusterHistory)
     machines: Machines = field(default_factory=Machines)
-    runs: Runs = field(default_factory=Runs)
+    runs: PresentRuns = field(default_factory=PresentRuns)
 
 
 # Impossible figures are named and become unknown; a sum with an unknown term is unknown.

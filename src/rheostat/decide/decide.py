@@ -61,7 +61,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
     Give every outcome to :func:`learn`, also ``RECORDED`` ones of a dry run. A decision without an outcome counts as
     being executed for ``hold_fallback_s`` seconds, no longer.
     """
-    remembered = observe(assessment, state.guard, settings.guard)
+    remembered = observe(assessment, state.guard, settings.guard, settings.bounds.maximum)
     requests = compare_with_request(assessment, state.requests)
     remembered = note_late_grant(assessment, remembered, state.requests, requests)
     current = _find_current(assessment, remembered, requests)

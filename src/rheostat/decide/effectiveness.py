@@ -2,10 +2,13 @@
 
 An increase is on *trial* where the number before had settled. That number carries at least the rate at which it
 processed, and the increase promises this rate × (after ÷ before − 1) on top. Then warm batches at the new number are
-looked at while the job falls further behind, and the best of them counts:
+looked at while the job falls further behind, or only catches up with what the number before would catch up with too.
+The best of them counts:
 
 * the best rate reached the share of the promise that is asked for, or the job is healthy: the increase did what it was
   for;
+* the gain, though small, leads to what arrives: if it went on like this up to the greatest number, that would carry the
+  load. Then executors are dear, not useless, and nothing is said yet;
 * else something else limits the job. :func:`find_cause` says what, from the most certain to what is left.
 
 An increase during a trial is judged with the one before, against the same settled number: what all promised has to
@@ -19,11 +22,11 @@ What is found useless is not tried again for a time that doubles each time in a 
 from __future__ import annotations
 
 from enum import StrEnum
-from math import ceil
+from math import ceil, log
 from typing import NamedTuple
 
 from rheostat.analyze.assess import COUNTS, IN_USE, MOST
-from rheostat.analyze.batches import HIGH
+from rheostat.analyze.batches import DRIVEN, HIGH
 from rheostat.config.models import GuardSettings
 from rheostat.decide.partitions import tasks_of_batch, waves
 from rheostat.decide.policy import cap_limits
@@ -40,6 +43,9 @@ _SAME = 1.1
 """Rates whose ratio is at most this count as equal."""
 _OTHER = 0.2
 """A rate that differs by more is another one: what limited the job has changed."""
+_FULL = 0.9
+"""Share of τ that batches may take on the way back: what varies is in the rest."""
+_ROUNDING = 1e-9
 _SETTLED = 2
 _WARM = 4
 _WARM_S = 60.0
@@ -173,12 +179,14 @@ def start_trial(before: int, after: int, at: float, rate: float | None, share: f
     return Trial(before, after, at, rate or 0.0) if share is not None and 0 < before < after else None
 
 
-def judge_trial(trial: Trial, assessment: Assessment, share: float, patience_s: float) -> Trial | Useless | None:
+def judge_trial(
+    trial: Trial, assessment: Assessment, share: float, patience_s: float, most: int | None = None
+) -> Trial | Useless | None:
     """What this sample says of a trial: it goes on, the increase is useless, or (None) the trial is over.
 
     Only samples at ``trial.after`` executors count. ``share``: of the promise that has to be kept, in (0, 1]. A trial
     that takes longer than ``patience_s``, and than eight batches, says nothing. While the sink or the driver delays the
-    batches, more records than before are no merit of the executors.
+    batches, more records than before are no merit of the executors. ``most``: the greatest number allowed.
     """
     promised = trial.after / trial.before - 1
     missing, batch_s = (1 - share) * promised, assessment.last_batch_s or 0.0
@@ -187,7 +195,7 @@ def judge_trial(trial: Trial, assessment: Assessment, share: float, patience_s: 
     if late or (settled and _is_healthy(assessment)):
         return None
     rates, elsewhere = _rates(assessment), assessment.sink is not None or assessment.driver is not None
-    counts = elsewhere or (_is_limited(assessment) and assessment.draining is False)
+    counts = elsewhere or (_is_limited(assessment) and _would_drain_alike(assessment, trial))
     if not rates or not counts or assessment.executors != trial.after:
         return trial
     if assessment.batches <= trial.batches or not _is_warm(assessment, _SETTLED if missing >= _CLEAR else _WARM):
@@ -204,6 +212,8 @@ def judge_trial(trial: Trial, assessment: Assessment, share: float, patience_s: 
     back, cause = find_way_back(assessment, trial), find_cause(assessment, trial)
     if not enough or (unclear and not elsewhere) or back >= trial.after or cause is None:
         return trial
+    if cause is Cause.BROKER and _may_carry(assessment, trial, most):
+        return trial
     return Useless(
         before=trial.before,
         after=trial.after,
@@ -216,10 +226,30 @@ def judge_trial(trial: Trial, assessment: Assessment, share: float, patience_s: 
     )
 
 
+def _would_drain_alike(assessment: Assessment, trial: Trial) -> bool:
+    """Whether the job falls behind, or less arrives than the number before processes."""
+    return assessment.draining is False or (bool(assessment.draining) and (assessment.arrival_rate or 0.0) < trial.rate)
+
+
+def _may_carry(assessment: Assessment, trial: Trial, most: int | None) -> bool:
+    """Whether what arrives would be carried by the greatest number, if each step brought as much as the last ones.
+
+    The rate is taken to grow as n^b. It is one of the executors' part of a batch, so only that part of the time has it.
+    """
+    arrival, work_s, batch_s = assessment.arrival_rate, assessment.work_s, assessment.last_batch_s
+    if most is None or most <= trial.after or not arrival or not trial.rate or trial.best <= trial.rate:
+        return False
+    share = min(1.0, work_s / batch_s) if work_s and batch_s and assessment.queries == 1 else 1.0
+    power = log(trial.best / trial.rate) / log(trial.after / trial.before)
+    reach: float = trial.best * share * (most / trial.after) ** power
+    return reach >= arrival
+
+
 def find_way_back(assessment: Assessment, trial: Trial) -> int:
     """The number up to which executors helped: so many as carry what was reached, were each as good as before.
 
-    Where the sink or the driver delays the batches, so many that tasks take no longer than half of what they take now.
+    Where the sink or the driver delays the batches, so many that tasks take half of the batch, or less where the driver
+    leaves less of τ to them.
 
     >>> find_way_back(Assessment(0.0), Trial(1, 20, 0.0, 1900.0, best=3800.0))
     2
@@ -230,9 +260,17 @@ def find_way_back(assessment: Assessment, trial: Trial) -> int:
     if assessment.sink is not None or assessment.driver is not None:
         work_s, batch_s = assessment.work_s, assessment.last_batch_s
         share = work_s / batch_s if work_s is not None and batch_s else 0.0
-        return max(trial.before, ceil(trial.after * share / MOST))
+        return max(trial.before, ceil(trial.after * share / _share_for_tasks(assessment) * (1 - _ROUNDING)))
     ratio = trial.best / trial.rate
     return trial.before if ratio < 1 + _NOISE else max(trial.before, ceil(trial.before * ratio / _SAME))
+
+
+def _share_for_tasks(assessment: Assessment) -> float:
+    """The share of the batch that tasks may take: half, or what the driver leaves of τ if any number keeps that."""
+    driver_s, period_s = assessment.driver_s or 0.0, assessment.period_s or 0.0
+    if assessment.driver is None or driver_s >= period_s:
+        return MOST
+    return min(MOST, max(1 - DRIVEN, 1 - driver_s / (_FULL * period_s)))
 
 
 def _is_healthy(assessment: Assessment) -> bool:
@@ -300,8 +338,9 @@ def update_useless(useless: Useless, assessment: Assessment, current: int, setti
     """What is remembered of a useless increase at this sample.
 
     It is forgotten when its cause is gone (a sink that was sick is healthy again with as many executors, batches are no
-    longer full); and when four batches in a row of the job at its limit say that the limit has changed, or that the
-    executors were of use after all. Else it is known for a day after its time is over, so that the next time is longer.
+    longer full, tasks take three quarters of a batch that was the driver's); and when four batches in a row of the job
+    at its limit say that the limit has changed, or that the executors were of use after all. Else it is known for a day
+    after its time is over, so that the next time is longer.
     """
     wait_s = useless.wait_s(assessment.at, settings)
     if _is_gone(useless, assessment) or wait_s <= -settings.ineffective_max_s:
@@ -314,7 +353,9 @@ def update_useless(useless: Useless, assessment: Assessment, current: int, setti
             return None
         if rate is not None and useless.undone and not (useless.measured or doubts) and current == useless.helped:
             useless = useless._replace(before_rate=rate, measured=True)
-    if useless.undone or (current > useless.helped and wait_s > 0 and not _is_healthy(assessment)):
+    # executors go between batches, and the running one may take longer than the wait
+    in_time = wait_s + _PATIENCE * (assessment.batch_s or 0.0) > 0
+    if useless.undone or (current > useless.helped and in_time and not _is_healthy(assessment)):
         return useless
     return useless.taken_back(assessment.at)
 
@@ -334,6 +375,11 @@ def _differs(useless: Useless, rate: float, executors: int, settings: GuardSetti
 
 
 def _is_gone(useless: Useless, assessment: Assessment) -> bool:
+    if useless.cause is Cause.DRIVER:
+        work_s, batch_s, busy = assessment.work_s, assessment.last_batch_s, assessment.busy_ratio or 0.0
+        if assessment.missing or assessment.driver is not None or work_s is None or batch_s is None:
+            return False
+        return (assessment.executors or 0) <= useless.helped and work_s > DRIVEN * batch_s and busy >= IN_USE
     if useless.cause is Cause.SINK:
         as_many = (assessment.executors or 0) >= useless.after and _is_warm(assessment, _SETTLED)
         return as_many and assessment.sink is None and not assessment.missing

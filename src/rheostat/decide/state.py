@@ -181,8 +181,11 @@ class State(Generic[S]):
 # By an assessment.
 
 
-def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
-    """The state as this assessment finds it: started, and without a change that nobody answered for."""
+def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings, most: int | None = None) -> GuardState:
+    """The state as this assessment finds it: started, and without a change that nobody answered for.
+
+    ``most``: the greatest number of executors allowed.
+    """
     pending = guard.pending
     if pending is not None and assessment.at - pending.at >= settings.hold_fallback_s:
         guard = _give_up(pending, guard)
@@ -196,7 +199,7 @@ def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings) 
         cold, cost = update_cold(guard.cold, guard.cost_up if guard.cold.up else guard.cost_down, assessment)
         guard = _with_cost(guard, cost, cold, up=guard.cold.up)
     if guard.trial is not None or guard.useless is not None:
-        guard = _judge_increases(assessment, guard, settings)
+        guard = _judge_increases(assessment, guard, settings, most)
     guard = _watch_failures(assessment, guard, settings)
     if guard.replacing is not None and guard.pending is None and _is_replaced(guard.replacing, assessment):
         guard = replace(guard, replacing=None)
@@ -237,7 +240,9 @@ def _with_cost(guard: GuardState, cost: Cost | None, cold: Cold | None, *, up: b
     return replace(guard, cold=cold, cost_up=cost) if up else replace(guard, cold=cold, cost_down=cost)
 
 
-def _judge_increases(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
+def _judge_increases(
+    assessment: Assessment, guard: GuardState, settings: GuardSettings, most: int | None
+) -> GuardState:
     """A trial goes on or ends; a useless increase stays known or is forgotten."""
     trial, useless, share = guard.trial, guard.useless, settings.ineffective_share
     if share is None:
@@ -246,7 +251,7 @@ def _judge_increases(assessment: Assessment, guard: GuardState, settings: GuardS
         current = max(assessment.requested or 0, assessment.executors)
         useless = update_useless(useless, assessment, current, settings)
     if trial is not None:
-        verdict = judge_trial(trial, assessment, share, settings.ineffective_s)
+        verdict = judge_trial(trial, assessment, share, settings.ineffective_s, most)
         if isinstance(verdict, Useless):
             first_s, known_s = settings.ineffective_s, None if useless is None else useless.backoff_s
             backoff_s = first_s if known_s is None else min(2 * known_s, max(first_s, settings.ineffective_max_s))

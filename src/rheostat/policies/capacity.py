@@ -4,9 +4,13 @@
 arrival ÷ n over overloaded samples. With a true capacity of 1000/s and a load of 5000/s it reads 2604 after four
 violations.
 
-Corrected (``learn_from="processed"``), the *busy rate* is learned, the records of a batch ÷ its own duration
-(:func:`busy_rate`), for each number of executors, once for each batch. A batch has a fixed part, so this is a lower
-bound of the capacity while batches are shorter than τ, and close to it once they are long.
+Corrected (``learn_from="processed"``), the *speed* is learned, the records of a batch ÷ its executors' part, for each
+number of executors, once for each batch. The driver's part f, in which a batch is planned and committed, is the same on
+any number (:class:`Frame`). Tasks have a fixed part too, so the speed of a batch shorter than τ is a lower bound.
+Where f is unknown it counts as 0, and the speed is the *busy rate* (:func:`busy_rate`). What n executors carry is what
+their speed s(n) does in the rest of τ::
+
+    C(n) = s(n) × (τ − f) ÷ τ           where a full batch is shorter than τ: cap ÷ (f + cap ÷ s(n))
 
 * A sample above the limit *measures* the current target if the batch is long (τ ÷ 2 or more, or as large as the batch
   cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is not a lack of executors. A
@@ -18,10 +22,11 @@ bound of the capacity while batches are shorter than τ, and close to it once th
 * A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
+  (These are rules on speeds.)
 * A new figure that is more than 1.5 times, or less than two thirds, of what was expected at its number removes all
   figures that are older than an hour [ours]; those of an earlier run are doubtful (:mod:`rheostat.decide.trust`).
 
-The capacity is linear between two figures, and in proportion to n beyond them. Nothing is learned before the current
+The speed is linear between two figures, and in proportion to n beyond them. Nothing is learned before the current
 target has settled, nor where the batch cap limits the rate, nor while an executor is named slow.
 """
 
@@ -34,6 +39,7 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
+from rheostat.analyze.batches import DRIVEN
 from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
 from rheostat.decide.trust import Trust, drop_old, is_jump
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
@@ -56,6 +62,9 @@ _WAVES = 2.0
 _KEPT = 5
 _TRIGGERS = 3
 """Trigger intervals in a row that are low before a decrease, however many samples they are."""
+_FRAMES = 5
+_MOST_DRIVEN = 0.98
+"""Share of a batch that the driver's part counts for at most: what is left of it must show a speed."""
 _SPIKE_S = 5400.0
 """How long a spike is remembered, s: longer than an hour, so that hourly ones are."""
 _STARTS_S = 60.0
@@ -176,8 +185,56 @@ def round_up(number: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """What a batch consists of beside the work of the executors.
+
+    Beyond four times what arrives the speed is of no use, as the driver takes three quarters of the batch then.
+
+    Attributes:
+        driver_s: f, time in which the driver plans and commits a batch, s.
+        period_s: τ, time that a batch may take, s.
+        cap: records of a full batch; None: no batch was full.
+    """
+
+    driver_s: float = 0.0
+    period_s: float = 0.0
+    cap: int | None = None
+
+    def carried(self, speed: float) -> float:
+        """Records/s that arrive and are worked off in time by executors of so many records/s.
+
+        14 s of tasks on 4 executors are 7 s on 8, and the driver takes 6 s of either batch, of 14 000 records:
+
+        >>> frame = Frame(driver_s=6.0, period_s=30.0, cap=14_000)
+        >>> frame.carried(1000.0), round(14_000 / frame.carried(2000.0), 3)
+        (700.0, 13.0)
+        >>> Frame(driver_s=6.0, period_s=30.0).carried(1000.0), Frame(driver_s=35.0, period_s=30.0).carried(1000.0)
+        (800.0, 250.0)
+        """
+        if not self.driver_s or not speed:
+            return speed
+        rate = speed * (1 - self.driver_s / self.period_s)
+        if self.cap is not None:
+            rate = min(rate, self.cap / (self.driver_s + self.cap / speed))
+        return max(rate, (1 - DRIVEN) * speed)
+
+    def speed_for(self, rate: float) -> float:
+        """The least speed that carries this rate, records/s.
+
+        >>> round(Frame(driver_s=6.0, period_s=30.0).speed_for(800.0)), Frame().speed_for(800.0)
+        (1000, 800.0)
+        """
+        if not self.driver_s or rate <= 0:
+            return rate
+        rest = 1 - self.driver_s / self.period_s
+        if self.cap is not None:
+            rest = min(rest, 1 - rate * self.driver_s / self.cap)
+        return rate / max(rest, 1 - DRIVEN)
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
-    """The capacity of so many executors together, records/s, learned last at a time (``at``).
+    """The speed of so many executors together, records/s, learned last at a time (``at``).
 
     ``samples`` are the measurements in it; 0: it is a lower bound.
     """
@@ -195,9 +252,10 @@ class Learned:
     Attributes:
         w_max: mean of arrival ÷ n over ``samples`` overloaded samples, records/s; only as printed.
         figures: by ascending number of executors; empty: the capacity is unknown.
-        recent: busy rates of the last healthy batches in a row, at most three.
+        recent: speeds of the last healthy batches in a row, at most three.
         batch_id: the batch that was learned from last.
         trust: which of the figures count. What they say is said by all of them: take ``trusted`` or ``best``.
+        frame: of the last batches.
     """
 
     w_max: float | None = None
@@ -206,13 +264,19 @@ class Learned:
     recent: tuple[float, ...] = ()
     batch_id: int | None = None
     trust: Trust = field(default_factory=Trust)
+    frame: Frame = field(default_factory=Frame)
 
     def carried(self, executors: int) -> float | None:
-        """Capacity of a number of executors, records/s, on the line through the figures; None without figures.
+        """Capacity of a number of executors, records/s; None without figures.
 
         >>> Learned(figures=(Figure(2, 200.0, 1, 0.0), Figure(6, 480.0, 1, 0.0))).carried(4)
         340.0
         """
+        speed = self.speed(executors)
+        return None if speed is None else self.frame.carried(speed)
+
+    def speed(self, executors: int) -> float | None:
+        """Speed of a number of executors, records/s, on the line through the figures; None without figures."""
         n, rate = 0, 0.0
         for figure in self.figures:
             if executors <= figure.executors:
@@ -228,6 +292,7 @@ class Learned:
         """
         if not self.figures or rate <= 0:
             return 1 if self.figures else None
+        rate = self.frame.speed_for(rate)
         n, below = 0, 0.0
         for figure in self.figures:
             if below < rate <= figure.rate:
@@ -288,11 +353,11 @@ def learn_arrival(assessment: Assessment, learned: Learned, memory: int | None) 
 
 def learn_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Learn from an overloaded sample, Algorithm 1 corrected: a measurement, or a first lower bound."""
-    learned, rate, n = replace(learned, recent=()), busy_rate(assessment), assessment.executors
+    learned, rate, n = replace(learned, recent=()), speed_shown(assessment), assessment.executors
     skipped = cap_limits(assessment) or bool(assessment.slow_executors) or _is_known(assessment, learned)
     if not rate or not n or skipped:
         return learned
-    learned = replace(learned, batch_id=assessment.last_batch_id)
+    learned = replace(learned, batch_id=assessment.last_batch_id, frame=follow_frame(learned.frame, assessment))
     if not (in_use(assessment) and _is_long(assessment)):
         stalls = assessment.last_batch_records is None and not in_use(assessment)
         return learned if learned.figures or stalls else _raise_bound(learned, n, rate, assessment)
@@ -307,14 +372,15 @@ def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
 
     A rate over a window counts only without an excess, as it belongs to no batch of its own.
     """
-    rate = busy_rate(assessment)
+    rate = speed_shown(assessment)
     unclear = bool(assessment.slow_executors) or (assessment.last_batch_records is None and assessment.backlog_excess)
     if not rate or not assessment.executors or unclear:
         return replace(learned, recent=())
     if _is_known(assessment, learned):
         return learned
     recent, agreed = add_in_a_row(learned.recent, rate)
-    learned = replace(learned, recent=recent, batch_id=assessment.last_batch_id)
+    frame = follow_frame(learned.frame, assessment)
+    learned = replace(learned, recent=recent, batch_id=assessment.last_batch_id, frame=frame)
     before = learned.trusted.figure(assessment.executors)
     is_measured = before is not None and before.samples
     bound = agreed if is_measured or len(recent) < _FOR_A_BOUND else min(recent)
@@ -327,8 +393,9 @@ def _is_known(assessment: Assessment, learned: Learned) -> bool:
 
 
 def in_use(assessment: Assessment) -> bool:
-    """Whether the slots are busy for half of the time or more, as far as is known."""
-    return assessment.busy_ratio is None or assessment.busy_ratio >= _IN_USE
+    """Whether the slots are busy for half of the executors' part of the time or more, as far as is known."""
+    busy, driver_s, batch_s = assessment.busy_ratio, driver_part_s(assessment), assessment.last_batch_s
+    return busy is None or busy >= _IN_USE * (1 - driver_s / batch_s if batch_s else 1.0)
 
 
 def _is_long(assessment: Assessment) -> bool:
@@ -338,7 +405,7 @@ def _is_long(assessment: Assessment) -> bool:
 
 def _raise_bound(learned: Learned, executors: int, rate: float, assessment: Assessment) -> Learned:
     before = learned.trusted.figure(executors)
-    if rate <= (learned.trusted.carried(executors) or 0.0):
+    if rate <= (learned.trusted.speed(executors) or 0.0):
         return learned
     return _insert(learned, Figure(executors, rate, 0 if before is None else before.samples, assessment.at))
 
@@ -359,10 +426,10 @@ def weigh_figures(learned: Learned, new: Figure) -> Learned:
     """The model with the figures that stand beside a new one: what it says of doubtful ones, and of old ones."""
     trust, figures = learned.trust, learned.figures
     doubtful = replace(learned, figures=trust.doubtful(figures))
-    confirmed = trust.confirms(new.rate, doubtful.carried(new.executors), measured=bool(new.samples))
+    confirmed = trust.confirms(new.rate, doubtful.speed(new.executors), measured=bool(new.samples))
     if confirmed is not None:
         learned = replace(learned, figures=figures if confirmed else trust.trusted(figures), trust=trust.settled())
-    if is_jump(new.rate, learned.trusted.carried(new.executors)):
+    if is_jump(new.rate, learned.trusted.speed(new.executors)):
         return replace(learned, figures=drop_old(learned.figures, new.at))
     return learned
 
@@ -418,8 +485,62 @@ def busy_rate(assessment: Assessment) -> float | None:
     return assessment.processed_rate * max(assessment.trigger_s or 0.0, batch_s) / batch_s
 
 
+def driver_part_s(assessment: Assessment) -> float:
+    """F of the last batch, s; 0 where it is unknown, or not that of the batch whose records are known."""
+    driver_s, batch_s = assessment.driver_s, assessment.last_batch_s
+    if driver_s is None or not batch_s or assessment.last_batch_records is None:
+        return 0.0
+    return min(driver_s, _MOST_DRIVEN * batch_s)
+
+
+def speed_shown(assessment: Assessment) -> float | None:
+    """Records of the last batch ÷ its executors' part; None: unknown.
+
+    >>> speed_shown(Assessment(at=0.0, last_batch_records=14_000, last_batch_s=20.0, driver_s=6.0))
+    1000.0
+    """
+    rate, driver_s = busy_rate(assessment), driver_part_s(assessment)
+    if not rate or not driver_s or not assessment.last_batch_s:
+        return rate
+    return rate * assessment.last_batch_s / (assessment.last_batch_s - driver_s)
+
+
+def follow_frame(past: Frame, assessment: Assessment) -> Frame:
+    """The frame with one more batch: f is a mean in which the past weighs four batches, τ and cap are its own."""
+    records, period_s = assessment.last_batch_records, assessment.period_s
+    if records is None or not period_s:
+        return past
+    driver_s = driver_part_s(assessment)
+    if past.driver_s:
+        driver_s = mean_with(past.driver_s, _FRAMES, driver_s, _FRAMES)
+    cap = None if past.cap is None or records > past.cap else past.cap
+    return Frame(driver_s, period_s, records if assessment.capped else cap)
+
+
+def capacity_shown(assessment: Assessment) -> float | None:
+    """Records/s that the executors carry by the last batch; None: unknown.
+
+    >>> capacity_shown(Assessment(0.0, last_batch_records=14_000, last_batch_s=20.0, driver_s=6.0, period_s=30.0))
+    800.0
+    """
+    speed = speed_shown(assessment)
+    return speed if speed is None else follow_frame(Frame(), assessment).carried(speed)
+
+
 def batch_speed(assessment: Assessment) -> float | None:
-    """Records/s at which batches process what is waiting; None: unknown, or the last batch was too short to show it.
+    """Records/s that batches process; None: unknown.
+
+    Those of batches of τ, the driver's part of each included: where batches run back to back, the records ÷ duration of
+    a shorter one are what has arrived. Only where they are clearly less do batches grow, and the last one counts.
+    """
+    shown, arrival = _find_speed(assessment, busy_rate(assessment), Frame()), assessment.arrival_rate
+    if shown is None or (arrival and shown * NOISE < arrival):
+        return shown
+    return _find_speed(assessment, capacity_shown(assessment), follow_frame(Frame(), assessment))
+
+
+def _find_speed(assessment: Assessment, speed: float | None, frame: Frame) -> float | None:
+    """The speed that the last batch has shown, if it was not too short for that; None: unknown.
 
     A short batch is mostly its fixed part: one record in 0.7 s does not mean that a thousand take 700 s. A batch with
     fewer records than arrived while it ran, but no fewer than by chance, is as fast as they arrive. A running batch
@@ -431,7 +552,6 @@ def batch_speed(assessment: Assessment) -> float | None:
     (10.0, 7.5)
     """
     records, last_s, batch_s = assessment.last_batch_records, assessment.last_batch_s, assessment.batch_s
-    speed = busy_rate(assessment)
     period_s = assessment.period_s or math.inf
     # half of τ, or back to back with what is a fair part of it
     shows_s = min(_LONG * period_s, max(assessment.trigger_s or 0.0, _LONG * _LONG * period_s))
@@ -442,20 +562,20 @@ def batch_speed(assessment: Assessment) -> float | None:
         speed = assessment.arrival_rate
     works = assessment.running and assessment.active_tasks != 0
     runs_s = batch_s if works and batch_s and batch_s > (last_s or 0.0) else 0.0
-    if assessment.in_flight and runs_s and runs_s >= shows_s:
-        return min(assessment.in_flight / runs_s, speed or math.inf)
+    if assessment.in_flight and runs_s and runs_s >= shows_s and runs_s > frame.driver_s:
+        return min(frame.carried(assessment.in_flight / (runs_s - frame.driver_s)), speed or math.inf)
     return speed
 
 
 def expected_wait(assessment: Assessment) -> float | None:
-    """Time to process the backlog at the speed of the last batches, s; None: unknown.
+    """Time to process the backlog in batches like the last ones, s; None: unknown.
 
     >>> expected_wait(Assessment(at=0.0, backlog=3000, processed_rate=200.0, batch_s=1.0, trigger_s=2.0))
     7.5
     >>> expected_wait(Assessment(at=0.0, backlog=12_500, last_batch_records=100_000, last_batch_s=40.0))
     5.0
     """
-    backlog, speed = assessment.backlog, batch_speed(assessment)
+    backlog, speed = assessment.backlog, _find_speed(assessment, busy_rate(assessment), Frame())
     if speed is None and (backlog or 0) <= (assessment.last_batch_records or 0):
         speed = busy_rate(assessment)
     return None if backlog is None or not speed else backlog / speed

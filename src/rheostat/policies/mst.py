@@ -42,7 +42,7 @@ from rheostat.policies.capacity import (
     Spike,
     Surplus,
     add_in_a_row,
-    busy_rate,
+    capacity_shown,
     count_surplus,
     due_in_s,
     find_miss,
@@ -226,7 +226,7 @@ class Learner:
     def _learn_saturated(self, sample: QuerySample, past: QueryModel) -> QueryModel:
         rate = sample.assessment.throughput
         if self._options.lower_bounds and sample.assessment.last_batch_records:
-            rate = busy_rate(sample.assessment)  # the mean over a window may span idle time
+            rate = capacity_shown(sample.assessment)  # the mean over a window may span idle time
         if not rate or (self._options.lower_bounds and not in_use(sample.assessment)):
             return past
         new = sample.point(rate)
@@ -244,7 +244,7 @@ class Learner:
         return self._fit(replace(past, points=points, shown=shown, watched=watched))
 
     def _learn_healthy(self, sample: QuerySample, past: QueryModel) -> QueryModel:
-        rate = busy_rate(sample.assessment) if sample.assessment.backlog_excess == 0 else None
+        rate = capacity_shown(sample.assessment) if sample.assessment.backlog_excess == 0 else None
         if not rate:
             return replace(past, recent=())
         recent, bound = add_in_a_row(past.recent, rate)

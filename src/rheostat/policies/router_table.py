@@ -2,8 +2,9 @@
 
 A *row* is a :class:`~rheostat.policies.capacity.Figure`. As published (``rows="saturated"``) it is the processed rate
 while lag and utilization were high, and replaces the older row of that size. Ours (``rows="learned"``) is the rate
-that each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches. Before the fixed
-part of a batch is known a row is a lower bound, which the first measurement removes.
+that each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches: the speed of the
+executors, to which the driver's part of a batch is added when the table is looked up. Before the fixed part of their
+own is known a row is a lower bound, which the first measurement removes.
 
 The look-up is literal: between two rows n₀ → r₀ and n₁ → r₁ the size for t is ⌈n₀ + (n₁ − n₀)(t − r₀) ÷ (r₁ − r₀)⌉,
 above the last ⌈t ÷ (r_last ÷ n_last)⌉. The talk leaves these cases open:
@@ -26,11 +27,15 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from rheostat.analyze.batches import DRIVEN
 from rheostat.model import Assessment
 from rheostat.policies.capacity import (
     NOISE,
     Figure,
+    Frame,
     Learned,
+    driver_part_s,
+    follow_frame,
     follow_run,
     learn_healthy,
     learn_overload,
@@ -64,7 +69,9 @@ class Table:
 
     def rows_for_increase(self) -> Learned:
         """The rows that size an increase: those aside where there are no others."""
-        return self.rows.best if self.rows.figures or not self.aside else Learned(figures=self.aside)
+        if self.rows.figures or not self.aside:
+            return self.rows.best
+        return Learned(figures=self.aside, frame=self.rows.frame)
 
 
 def make_room(rows: Learned, size: int, rate: float, utilization: float) -> int:
@@ -89,7 +96,9 @@ def for_run(table: Table, assessment: Assessment) -> Table:
 
 
 def _put_aside(table: Table) -> Table:
-    return Table(Learned(trust=table.rows.trust), table.rows.figures or table.aside, table.version)
+    return Table(
+        Learned(trust=table.rows.trust, frame=table.rows.frame), table.rows.figures or table.aside, table.version
+    )
 
 
 def _is_beyond(ratio: float, factor: float) -> bool:
@@ -159,17 +168,19 @@ def learn_batch(
         return replace(table, rows=rows)
     if number == table.costs.last or records <= 0:
         return table
-    table = replace(table, costs=add_batch(table.costs, number, assessment.executors, float(records), batch_s))
+    frame, part_s = follow_frame(table.rows.frame, assessment), batch_s - driver_part_s(assessment)
+    costs = add_batch(table.costs, number, assessment.executors, float(records), part_s)
+    table = replace(table, costs=costs, rows=replace(table.rows, frame=frame))
     fixed = fixed_s(table.costs, assessment.executors)
-    if fixed is not None and batch_s < _SHORT * fixed:
+    if fixed is not None and part_s < _SHORT * fixed:
         return table
-    rate = records / batch_s
+    rate = records / part_s
     if not assessment.capped:
-        rate = capacity_shown(float(records), batch_s, fixed or 0.0, assessment.period_s)
+        rate = speed_in(executors_period_s(frame), float(records), part_s, fixed or 0.0)
     row = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
     if fixed is not None:
         return _add_measurement(table, row, memory, record_change)
-    is_more = rate > (table.rows.trusted.carried(row.executors) or 0.0)
+    is_more = rate > (table.rows.trusted.speed(row.executors) or 0.0)
     return replace(table, rows=insert_row(weigh_figures(table.rows, row), row, NOISE)) if is_more else table
 
 
@@ -202,7 +213,9 @@ _DOUBT = 2.0
 
 
 class BatchCosts(NamedTuple):
-    """Sums for the regression of batch times y on 1, x = 1 ÷ n and z = records ÷ n; the past is weighted by age.
+    """Sums for the regression of y on 1, x = 1 ÷ n and z = records ÷ n; the past is weighted by age.
+
+    y is the executors' part of a batch.
 
     ``last`` is the id of the batch that was added last.
     """
@@ -227,7 +240,7 @@ def add_batch(costs: BatchCosts, number: int, executors: int, records: float, ba
 
 
 def fixed_s(costs: BatchCosts, executors: int) -> float | None:
-    """The fixed part f of a batch on so many executors, s; None: unknown, and a batch shows a lower bound.
+    """The fixed part of y on so many executors, s; None: unknown, and a batch shows a lower bound.
 
     >>> costs = BatchCosts()
     >>> for number in range(24):
@@ -252,11 +265,16 @@ def fixed_s(costs: BatchCosts, executors: int) -> float | None:
     return max(0.0, y - per_inverse * x - per_share * z + per_inverse / executors - doubt)
 
 
-def capacity_shown(records: float, batch_s: float, fixed: float, period_s: float) -> float:
-    """Capacity of the executors that processed a batch, records/s.
+def executors_period_s(frame: Frame) -> float:
+    """The executors' part of a batch that takes τ, s."""
+    return max(frame.period_s - frame.driver_s, (1 - DRIVEN) * frame.period_s)
 
-    >>> capacity_shown(records=4000.0, batch_s=5.0, fixed=1.0, period_s=20.0)
+
+def speed_in(period_s: float, records: float, part_s: float, fixed: float) -> float:
+    """The speed of executors that processed a batch, in one whose executors' part takes ``period_s``, records/s.
+
+    >>> speed_in(20.0, records=4000.0, part_s=5.0, fixed=1.0)
     950.0
     """
-    fixed = min(fixed, _MOST_FIXED * min(batch_s, period_s))
-    return records / (batch_s - fixed) * (period_s - fixed) / period_s
+    fixed = min(fixed, _MOST_FIXED * min(part_s, period_s))
+    return records / (part_s - fixed) * (period_s - fixed) / period_s
