@@ -205,8 +205,11 @@ def test_more_slots_shorten_what_is_read_in_many_tasks():
     assert (seen.reread_share, seen.reread_bound) == (0.8, False)
 
 
-def test_a_quarter_of_the_task_time_is_no_cause():
-    batch = Batch(100.0, 7, 9.0, records=1000, stages=(StageWork(2, 1.0), StageWork(8, 3.0)))
+@pytest.mark.parametrize(
+    ("table_s", "rest_s"), [pytest.param(2.0, 6.0, id="a quarter of the task time"), pytest.param(1.0, 0.0, id="idle")]
+)
+def test_a_small_part_is_no_cause(table_s, rest_s):
+    batch = Batch(100.0, 7, 9.0, records=1000, stages=(StageWork(2, table_s), StageWork(8, rest_s)))
     reading = replace(run(100.0, 1, 7, finished=True), batch=batch.with_reads((2_000_000, 1000)))
     (seen,) = assess([look(100.0, reading)])
     assert seen.reread is None

@@ -539,9 +539,16 @@ REREAD = 0.25
 """Share of the task time from which on it is worth a word that each batch reads other data than its input."""
 
 
+_LITTLE = 0.1
+
+
 def _read_reread(readings: Sequence[QueryReading]) -> dict[str, Any]:
     """Fields of the assessment about data that each batch reads anew, of the query where it takes the largest share."""
-    shares = [(_reread_share(each.batch), number) for number, each in enumerate(readings) if each.batch is not None]
+    shares = [
+        (_reread_share(each.batch, each.trigger_s or 0.0), number)
+        for number, each in enumerate(readings)
+        if each.batch is not None
+    ]
     share, number = max(shares, default=(0.0, 0))
     if share <= REREAD:
         return {}
@@ -555,9 +562,11 @@ def _read_reread(readings: Sequence[QueryReading]) -> dict[str, Any]:
     return {"reread": text, "reread_share": share, "reread_bound": bound}
 
 
-def _reread_share(batch: Batch) -> float:
-    whole_s = math.fsum([stage.busy_s for stage in batch.stages])
-    return batch.reread_s / whole_s if batch.reread_s and batch.reread_records and whole_s > 0 else 0.0
+def _reread_share(batch: Batch, trigger_s: float) -> float:
+    """Of the task time; 0 where not even a tenth of one slot is busy with it."""
+    whole_s, reread_s = math.fsum([stage.busy_s for stage in batch.stages]), batch.reread_s or 0.0
+    little = not batch.reread_records or reread_s <= _LITTLE * max(trigger_s, batch.duration_s)
+    return 0.0 if little or whole_s <= 0 else reread_s / whole_s
 
 
 def sink_part(batch: Batch) -> float | None:
