@@ -24,6 +24,28 @@ def test_a_spike_that_is_gone_in_time_is_no_violation(name):
     assert answer.target <= 3, answer.reason.text
 
 
+@pytest.mark.parametrize(("silent_s", "least", "most"), [(0.0, 5, 7), (600.0, 1, 1)])
+@pytest.mark.parametrize("name", ["reactive", "router", "mst"])
+def test_an_ample_start_is_given_back_under_spikes_down_to_what_the_next_one_needs(name, silent_s, least, most):
+    """100 000 records every 30 s, each in one batch at 1000/s for each executor: 0.9 x 30 s - 10 s are left for them.
+
+    Half of the samples see a backlog beyond a healthy one. After ten minutes without a spike it is forgotten.
+    """
+    policy, n, spikes = load_policy(name, {}, PolicyContext(Objective(30.0), 15.0)), 12, 60
+    state = policy.initial()
+    for place in range(2 * spikes + round(silent_s / 15)):
+        waits, batch_s, over = place % 2 == 1, 100.0 / n, place >= 2 * spikes
+        figures = {"arrival_rate": 0.0, "processed_rate": 0.0, "backlog": 0} if over else {"arrival_rate": 3333.0}
+        if waits and not over:
+            figures |= {"backlog": 100_000, "backlog_excess": 50_000.0, "lag_s": 5.0}
+        batch = {"last_batch_id": min(place, 2 * spikes) // 2, "last_batch_records": 100_000, "last_batch_s": batch_s}
+        own = {"processed_rate": 3333.0, "backlog": 0, "occupancy": batch_s / 15, "batch_s": batch_s, "busy_ratio": 0.3}
+        sample = seen(1000.0 + 15 * place, executors=n, pressure=0.0, idle=over, **{**own, **batch, **figures})
+        answer, state = policy.recommend(sample, state)
+        n = answer.target or n
+    assert least <= n <= most
+
+
 def test_a_wait_goes_by_the_batch_and_not_by_a_window_that_spans_idle_time():
     dump = seen(backlog=12_500, processed_rate=29.2, last_batch_records=100_000, last_batch_s=44.25, batch_s=44.25)
     assert expected_wait(dump) == pytest.approx(5.53, abs=0.01)

@@ -65,8 +65,8 @@ _TRIGGERS = 3
 _FRAMES = 5
 _MOST_DRIVEN = 0.98
 """Share of a batch that the driver's part counts for at most: what is left of it must show a speed."""
-_SPIKE_S = 5400.0
-"""How long a spike is remembered, s: longer than an hour, so that hourly ones are."""
+_SPIKE_S, _SPIKE_TIMES = 300.0, 3.0
+"""How long a spike is remembered at least, s, and in times to catch up."""
 _STARTS_S = 60.0
 """A backlog so soon after a new run has begun is what waited for it, s."""
 
@@ -368,23 +368,33 @@ def learn_overload(assessment: Assessment, learned: Learned, memory: int | None)
 
 
 def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
-    """Learn from a healthy sample: a lower bound, from the last batches in a row.
-
-    A rate over a window counts only without an excess, as it belongs to no batch of its own.
-    """
-    rate = speed_shown(assessment)
-    unclear = bool(assessment.slow_executors) or (assessment.last_batch_records is None and assessment.backlog_excess)
-    if not rate or not assessment.executors or unclear:
+    """Learn from a healthy sample: a lower bound, from the last batches in a row."""
+    n = assessment.executors
+    if not n or assessment.slow_executors:
         return replace(learned, recent=())
-    if _is_known(assessment, learned):
-        return learned
-    recent, agreed = add_in_a_row(learned.recent, rate)
-    frame = follow_frame(learned.frame, assessment)
-    learned = replace(learned, recent=recent, batch_id=assessment.last_batch_id, frame=frame)
-    before = learned.trusted.figure(assessment.executors)
-    is_measured = before is not None and before.samples
-    bound = agreed if is_measured or len(recent) < _FOR_A_BOUND else min(recent)
-    return learned if bound is None else _raise_bound(learned, assessment.executors, bound, assessment)
+    before = learned.trusted.figure(n)
+    measured = before is not None and before.samples > 0
+    rate = speed_shown(assessment)
+    recent, batch_id, bound = add_healthy(assessment, rate, learned.recent, learned.batch_id, measured=measured)
+    frame = learned.frame if batch_id == learned.batch_id else follow_frame(learned.frame, assessment)
+    learned = replace(learned, recent=recent, batch_id=batch_id, frame=frame)
+    return learned if bound is None else _raise_bound(learned, n, bound, assessment)
+
+
+def add_healthy(
+    assessment: Assessment, rate: float | None, recent: tuple[float, ...], batch_id: int | None, *, measured: bool
+) -> tuple[tuple[float, ...], int | None, float | None]:
+    """The rates of the last healthy batches in a row, the batch added last, and a lower bound; None: none.
+
+    Each batch counts once. A rate over a window counts only without an excess, as it belongs to no batch of its own.
+    ``measured``: whether the present number is, so that only three rates that agree raise its figure.
+    """
+    if not rate or (assessment.last_batch_records is None and assessment.backlog_excess):
+        return (), batch_id, None
+    if assessment.last_batch_id is not None and assessment.last_batch_id == batch_id:
+        return recent, batch_id, None
+    recent, agreed = add_in_a_row(recent, rate)
+    return recent, assessment.last_batch_id, agreed if measured or len(recent) < _FOR_A_BOUND else min(recent)
 
 
 def _is_known(assessment: Assessment, learned: Learned) -> bool:
@@ -622,9 +632,9 @@ def is_at_limit(assessment: Assessment, lag_s: float, ahead_s: float) -> bool:
 
 
 class Spike(NamedTuple):
-    """The largest backlog beyond a healthy one that was worked off in time, and when; 0: none.
+    """The largest backlog beyond a healthy one that was worked off in time, and when it was last seen; 0: none.
 
-    ``overloaded``: the present backlog is that of an overload.
+    ``overloaded``: it is that of an overload that goes on, since ``at``.
     """
 
     at: float
@@ -632,31 +642,41 @@ class Spike(NamedTuple):
     overloaded: bool = False
 
 
-def follow_spike(assessment: Assessment, past: Spike | None) -> Spike | None:
+def follow_spike(assessment: Assessment, past: Spike | None, ahead_s: float) -> Spike | None:
     """The spike to be ready for: load that comes in bursts comes again, so a decrease must carry the next one too.
 
-    What an overload, or the time before a new run, has piled up says nothing about the load: only a backlog beside a
-    speed well above the arrival rate begins a spike; an overload ends it, and none begins until that backlog is gone.
+    What an overload, or the time before a new run, piles up says nothing about the load, unless that of an overload is
+    gone within ``ahead_s``: else only a backlog beside a speed well above the arrival rate begins a spike. It is
+    remembered for three times that, and for no less than five minutes: to be ready for longer costs more than to be
+    late once.
 
     >>> burst = Assessment(at=0.0, backlog=900, backlog_excess=800.0, last_batch_records=400, period_s=15.0)
-    >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), None)
+    >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), None, 120.0)
     Spike(at=0.0, backlog=900, overloaded=False)
-    >>> overload = follow_spike(replace(burst, arrival_rate=60.0, last_batch_s=10.0), None)
-    >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), overload)
-    Spike(at=0.0, backlog=0, overloaded=True)
+    >>> overload = follow_spike(replace(burst, arrival_rate=60.0, last_batch_s=10.0), None, 120.0)
+    >>> [follow_spike(Assessment(at=at, backlog=0, backlog_excess=0.0), overload, 120.0) for at in (90.0, 150.0)]
+    [Spike(at=90.0, backlog=900, overloaded=False), None]
     """
-    known = 0 if past is None or assessment.at - past.at > _SPIKE_S else past.backlog
+    remembered_s = max(_SPIKE_S, _SPIKE_TIMES * ahead_s)
+    if past is not None and not past.overloaded and assessment.at - past.at > remembered_s:
+        past = None
+    known, overloaded = (0, False) if past is None else (past.backlog, past.overloaded)
     backlog, beyond = assessment.backlog or 0, bool(assessment.backlog_excess)
     arrival, speed = assessment.arrival_rate or 0.0, batch_speed(assessment)
     at_limit = speed is not None and arrival >= NEAR * speed
     ran_s = math.inf if assessment.run_since is None else assessment.at - assessment.run_since
     starts = ran_s <= max(_STARTS_S, _TRIGGERS * (assessment.trigger_s or 0.0))
-    if beyond and (at_limit or starts or (past is not None and past.overloaded)):
-        return Spike(assessment.at, 0, overloaded=True)
+    if beyond and starts:
+        return Spike(assessment.at - ahead_s, known, overloaded=True)
+    if beyond and (overloaded or at_limit):
+        since = past.at if past is not None and overloaded else assessment.at
+        return Spike(since, max(backlog, known), overloaded=True)
+    if past is not None and overloaded:
+        return Spike(assessment.at, known) if assessment.at - past.at <= ahead_s else None
     begins = beyond and speed is not None and arrival < speed / _WAVES
     if backlog >= known / NOISE if known else begins:
         return Spike(assessment.at, max(backlog, known))
-    return past if known else None
+    return past
 
 
 def spike_rate(past: Spike | None, lag_s: float, trigger_s: float | None) -> float:
@@ -667,7 +687,9 @@ def spike_rate(past: Spike | None, lag_s: float, trigger_s: float | None) -> flo
     >>> spike_rate(Spike(0.0, 8800), 60.0, 10.0)
     200.0
     """
-    return 0.0 if past is None else past.backlog / max(NEAR * lag_s - (trigger_s or 0.0), lag_s / 2)
+    if past is None or past.overloaded:
+        return 0.0
+    return past.backlog / max(NEAR * lag_s - (trigger_s or 0.0), lag_s / 2)
 
 
 def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float:

@@ -41,7 +41,7 @@ from rheostat.policies.capacity import (
     BuiltInPolicy,
     Spike,
     Surplus,
-    add_in_a_row,
+    add_healthy,
     capacity_shown,
     count_surplus,
     due_in_s,
@@ -120,7 +120,7 @@ class QueryModel:
         query: its id; empty for the only one of an application.
         points: its saturated configurations.
         shown: throughput of healthy samples, as points: lower bounds.
-        recent: throughput of the last healthy samples in a row, at most three.
+        recent: throughput of the last healthy batches in a row, at most three; ``batch_id``: the last one of them.
         model: None: nothing is known.
         forgot_at: time of the last change point.
         trust: which points and bounds count.
@@ -133,6 +133,7 @@ class QueryModel:
     model: MstModel | None = None
     watched: DetectorState = field(default_factory=DetectorState)
     forgot_at: float | None = None
+    batch_id: int | None = None
     trust: Trust = field(default_factory=Trust)
 
     @property
@@ -244,11 +245,13 @@ class Learner:
         return self._fit(replace(past, points=points, shown=shown, watched=watched))
 
     def _learn_healthy(self, sample: QuerySample, past: QueryModel) -> QueryModel:
-        rate = capacity_shown(sample.assessment) if sample.assessment.backlog_excess == 0 else None
-        if not rate:
-            return replace(past, recent=())
-        recent, bound = add_in_a_row(past.recent, rate)
-        past = replace(past, recent=recent)
+        sampled = sample.assessment
+        rate = (
+            capacity_shown(sampled) if sampled.backlog_excess == 0 or sampled.last_batch_records is not None else None
+        )
+        measured = configuration(past.trusted.points, sample.point(0.0)) is not None
+        recent, batch_id, bound = add_healthy(sampled, rate, past.recent, past.batch_id, measured=measured)
+        past = replace(past, recent=recent, batch_id=batch_id)
         if bound is None:
             return past
         new = sample.point(bound)
@@ -550,10 +553,12 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     def _decide(self, sample: _Sample, state: MstState) -> tuple[Recommendation, MstState]:
         pressure, shortage = sample.pressure, self._find_shortage(sample)
         lag_s, ahead_s = self.context.objective.lag_s, self._catch_up_s
+        if ahead_s is not None:
+            state = replace(state, spike=follow_spike(sample.assessment, state.spike, ahead_s))
         miss = None if ahead_s is None else find_miss(sample.assessment, lag_s)
         at_limit = ahead_s is None or is_at_limit(sample.assessment, lag_s, ahead_s)
         if pressure is not None and pressure > HIGH and at_limit:
-            state = replace(state, streak=0, spike=follow_spike(sample.assessment, state.spike))
+            state = replace(state, streak=0)
             what = f"overloaded for {percent(pressure)} of the time at {_describe_rates(sample.assessment)}"
             wait = None if shortage is not None else self._find_wait(sample, state)
             if wait is not None:
@@ -569,7 +574,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
             return sample.propose(sample.n + 1, code, f"{miss}: {sample.n} → {sample.n + 1}"), replace(state, streak=0)
         if pressure is None:
             return sample.hold(ReasonCode.STEADY, "backpressure is unknown"), replace(state, streak=0)
-        return self._try_decrease(sample, replace(state, spike=follow_spike(sample.assessment, state.spike)))
+        return self._try_decrease(sample, state)
 
     def _find_wait(self, sample: _Sample, state: MstState) -> tuple[ReasonCode, str] | None:
         """Why more executors would not help yet; None: they would."""
@@ -663,8 +668,10 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         if not unknown:
             rate = sample.assessment.arrival_rate or 0.0
             spike = spike_rate(state.spike, self.context.objective.lag_s, sample.assessment.trigger_s)
-            more = max(1.0, spike / rate) if self._catch_up_s is not None and rate else 1.0
-            demands = sample.demands(lambda query: max(self._rate_down(query), more * query.arrival_rate))
+            part = 1 / len(sample.queries)
+            demands = sample.demands(
+                lambda query: max(self._rate_down(query), spike * (query.arrival_rate / rate if rate else part))
+            )
             target = enough_below(demands, sample.n, sample.reached, in_turn=in_turn)
         what = _describe_rates(sample.assessment)
         margin = percent(max(map(self._margin, sample.models)))

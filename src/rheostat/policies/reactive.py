@@ -206,7 +206,7 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         sample = _Sample(assessment, n, arrival, excess, slow)
         state = self._follow(sample, state)
         if self._catch_up_s is not None:
-            state = replace(state, spike=follow_spike(assessment, state.spike))
+            state = replace(state, spike=follow_spike(assessment, state.spike, self._catch_up_s))
         violation = self._find_violation(sample)
         return self._decide_healthy(sample, state) if violation is None else self._decide(sample, state, violation)
 

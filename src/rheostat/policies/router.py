@@ -374,7 +374,8 @@ def pre_decision(turn: Turn) -> Turn:
 
 def decide(turn: Turn) -> Turn:
     """Choose up, down or stay; and write the row of the sample."""
-    turn = replace(turn, state=replace(turn.state, spike=follow_spike(turn.assessment, turn.state.spike)))
+    spike = follow_spike(turn.assessment, turn.state.spike, turn.catch_up_s)
+    turn = replace(turn, state=replace(turn.state, spike=spike))
     if turn.unsettled is not None and turn.options.unsettled == "hold":
         return turn.stay(turn.unsettled.code, f"{turn.unsettled.text}: no decision")
     load, sink = turn.state.load, turn.assessment.sink
