@@ -90,6 +90,14 @@ def test_a_backlog_that_is_worked_off_is_no_reason_for_what_did_not_help(policy,
     assert sum(after > before for at, before, after in made if at > 4800) <= 2, made
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_new_increase_in_each_long_batch_does_not_put_the_verdict_off(policy):
+    """Without a cap no number settles, as batches take longer than the time from increase to increase."""
+    job = {"exponent": 0.1, "start_executors": 1}
+    made = changes(play(policy, job, "constant:1500@600+constant:6000@3000", 3600))
+    assert all(after <= 7 for at, _, after in made if at > 2400 or at == made[-1][0]), made
+
+
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name.values[0] in {"reactive", "router", "mst"}])
 def test_executors_that_help_little_are_added_where_they_keep_the_objective(policy):
     """C = 1775, 2303, 2908 on 1, 2, 4 executors, 3789 on 10, 4505 on 20: twice as many bring a quarter more."""
