@@ -92,6 +92,18 @@ def test_single_steps_from_a_large_number_are_judged_together():
     assert (found.before, found.after, found.helped) == (5, 7, 5)
 
 
+def test_numbers_that_grow_from_batch_to_batch_are_judged_by_those_on_which_batches_began():
+    """1 → 4 → 5 → 6, one more in each batch of 100 s: none settles, and two batches that began on 4 show no more."""
+    trial: Any = Trial(before=1, after=4, at=1000.0, rate=800.0)
+    for number, batch_id in ((4, 10), (5, 11), (6, 12), (7, 13)):
+        assert isinstance(trial, Trial)
+        trial = trial._replace(after=number, at=1000.0 + 100 * (batch_id - 10), batches=0)
+        figures = {"executors": number, "last_batch_id": batch_id, "last_batch_s": 100.0, "last_batch_done": 85_000}
+        trial = judge_trial(trial, limited(1090.0 + 100 * (batch_id - 10), 0, 5000.0, **figures), 0.3, 600.0)
+    assert isinstance(trial, Useless)
+    assert (trial.before, trial.after, trial.helped, trial.rate) == (1, 5, 1, 850.0)
+
+
 @pytest.mark.parametrize("elsewhere", ["sink", "driver"])
 def test_where_the_sink_or_the_driver_delays_the_batches_more_records_are_no_merit(elsewhere):
     """4 executors, tasks of 3 s in a batch of 30 s: one executor needs 12 s, which is less than half of it."""

@@ -50,6 +50,7 @@ _SETTLED = 2
 _WARM = 4
 _WARM_S = 60.0
 """Executors that have worked so long are warm, however few batches that were."""
+_STEPS = 8
 _PATIENCE = 8
 """Batches that a trial may take, where they are long."""
 
@@ -77,6 +78,9 @@ class Trial(NamedTuple):
         best: the highest rate since, on warm batches.
         samples: batches looked at.
         batches: how many had finished at the last look.
+        early: rates of the last batches that ended while the number was growing, each for the number that it began on.
+        steps: each number so far, and the id of the first batch that began on it.
+        batch_id: the last of these batches.
     """
 
     before: int
@@ -86,6 +90,9 @@ class Trial(NamedTuple):
     best: float = 0.0
     samples: int = 0
     batches: int = 0
+    early: tuple[float, ...] = ()
+    steps: tuple[tuple[int, int], ...] = ()
+    batch_id: int | None = None
 
 
 class Useless(NamedTuple):
@@ -188,42 +195,78 @@ def judge_trial(
     that takes longer than ``patience_s``, and than eight batches, says nothing. While the sink or the driver delays the
     batches, more records than before are no merit of the executors. ``most``: the greatest number allowed.
     """
-    promised = trial.after / trial.before - 1
-    missing, batch_s = (1 - share) * promised, assessment.last_batch_s or 0.0
+    batch_s, missing = assessment.last_batch_s or 0.0, _missing(trial.before, trial.after, share)
     late = assessment.at - trial.at > max(patience_s, _PATIENCE * batch_s) and missing >= _NOISE
     settled = assessment.executors == trial.after and _is_warm(assessment, _SETTLED)
     if late or (settled and _is_healthy(assessment)):
         return None
+    trial = _note_step(trial, assessment)
     rates, elsewhere = _rates(assessment), assessment.sink is not None or assessment.driver is not None
     counts = elsewhere or (_is_limited(assessment) and _would_drain_alike(assessment, trial))
-    if not rates or not counts or assessment.executors != trial.after:
+    number = _find_number_shown(trial, assessment, share) if rates and counts else None
+    if number is None or (number < trial.after and len(rates) < 2):
         return trial
-    if assessment.batches <= trial.batches or not _is_warm(assessment, _SETTLED if missing >= _CLEAR else _WARM):
-        return trial
-    best = max(trial.best, rates[0], rates[-1] if missing >= _CLEAR else 0.0)
-    trial = trial._replace(best=best, samples=trial.samples + 1, batches=assessment.batches)
+    missing, promised = _missing(trial.before, number, share), number / trial.before - 1
+    if number < trial.after:
+        trial = trial._replace(early=(*trial.early, rates[-1])[-_SAMPLES:], batch_id=assessment.last_batch_id)
+        judged = trial._replace(after=number, best=max(trial.early), samples=len(trial.early))
+    else:
+        best = max(trial.best, rates[0], rates[-1] if missing >= _CLEAR else 0.0)
+        judged = trial = trial._replace(best=best, samples=trial.samples + 1, batches=assessment.batches)
     if not trial.rate and not elsewhere:
         return trial
-    brought = trial.best / trial.rate - 1 if trial.rate else 0.0
+    brought = judged.best / trial.rate - 1 if trial.rate else 0.0
     if brought >= max(share * promised, _NOISE) and not elsewhere:
-        return None
-    enough = trial.samples >= (_FEW_SAMPLES if elsewhere or missing >= _CLEAR else _SAMPLES)
+        return None if number == trial.after else trial
+    enough = judged.samples >= (_FEW_SAMPLES if elsewhere or missing >= _CLEAR else _SAMPLES)
     unclear = brought >= share * promised or missing < _NOISE
-    back, cause = find_way_back(assessment, trial), find_cause(assessment, trial)
-    if not enough or (unclear and not elsewhere) or back >= trial.after or cause is None:
+    back, cause = find_way_back(assessment, judged), find_cause(assessment, judged)
+    if not enough or (unclear and not elsewhere) or back >= number or cause is None:
         return trial
-    if cause is Cause.BROKER and _may_carry(assessment, trial, most):
+    if cause is Cause.BROKER and _may_carry(assessment, judged, most):
         return trial
     return Useless(
         before=trial.before,
-        after=trial.after,
+        after=number,
         at=assessment.at,
-        rate=trial.best,
+        rate=judged.best,
         promised=trial.rate * (1 + promised),
         before_rate=trial.rate,
         cause=cause,
         back=back,
     )
+
+
+def _missing(before: int, after: int, share: float) -> float:
+    """What may be missing of the rate before, as a share of it, where so much of the promise has to be kept."""
+    return (1 - share) * (after / before - 1)
+
+
+def _note_step(trial: Trial, assessment: Assessment) -> Trial:
+    """The trial with its present number, once all are there; the batch that runs then began on fewer."""
+    last, known = assessment.last_batch_id, [number for number, _ in trial.steps]
+    if last is None or assessment.queries > 1 or assessment.executors != trial.after or trial.after in known:
+        return trial
+    first = last + (1 if assessment.running is False else 2)
+    return trial._replace(steps=(*trial.steps, (trial.after, first))[-_STEPS:])
+
+
+def _find_number_shown(trial: Trial, assessment: Assessment, share: float) -> int | None:
+    """The greatest number of the trial that the last batch shows, warm; None: none that has not been looked at.
+
+    While the number grows from batch to batch, a batch shows at least what the number carries on which it began.
+    """
+    there, batch_s, last = assessment.executors or 0, assessment.last_batch_s or 0.0, assessment.last_batch_id
+    needed = _SETTLED if _missing(trial.before, trial.after, share) >= _CLEAR else _WARM
+    if there == trial.after and _is_warm(assessment, needed):
+        return trial.after if assessment.batches > trial.batches else None
+    if there < trial.after or last is None or last == trial.batch_id:
+        return None
+    for number, first in reversed(trial.steps):
+        done, needed = last - first + 1, _SETTLED if _missing(trial.before, number, share) >= _CLEAR else _WARM
+        if number < trial.after and (done >= needed or done * batch_s >= _WARM_S):
+            return number
+    return None
 
 
 def _would_drain_alike(assessment: Assessment, trial: Trial) -> bool:
