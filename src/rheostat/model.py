@@ -376,6 +376,7 @@ class QueryLoad(NamedTuple):
     batches: int = 0
     capped: bool | None = None
     idle: bool = False
+    running_share: float | None = None
 
 
 class Unmeasured(NamedTuple):
@@ -486,7 +487,8 @@ class Assessment:
         stages: of the last batches, where they are known; else empty.
         work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
         driver: why the driver delays the batches, as text; None: it does not, or unknown.
-        last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
+        running_share: share of the time that the processed rate is the mean of, in which batches ran; the largest over
+            the queries.
         run_since: since when the queries have been these runs of themselves; what was learned before is of other runs,
             maybe of other code. None: since the first look.
     """
@@ -550,7 +552,7 @@ class Assessment:
     lost_executors: int = 0
     work_s: float | None = None
     driver: str | None = None
-    last_batch_done: int | None = None
+    running_share: float | None = None
     run_since: float | None = None
 
 

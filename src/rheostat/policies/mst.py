@@ -31,6 +31,7 @@ from rheostat.analyze.batches import HIGH
 from rheostat.config.models import FrozenModel
 from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max
 from rheostat.decide.policy import PolicyContext, has_finished
+from rheostat.decide.rates import busy_rate
 from rheostat.decide.trust import Trust, drop_old, is_jump
 from rheostat.learn.throughput import FitOptions, MstModel, Point, Saturated, add_measurement, configuration, fit
 from rheostat.model import Assessment, Nodes, Reason, ReasonCode, Recommendation
@@ -42,7 +43,6 @@ from rheostat.policies.capacity import (
     Spike,
     Surplus,
     add_in_a_row,
-    busy_rate,
     count_surplus,
     due_in_s,
     find_miss,
