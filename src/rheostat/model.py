@@ -406,6 +406,7 @@ class QueryLoad(NamedTuple):
     batches: int = 0
     capped: bool | None = None
     idle: bool = False
+    running_share: float | None = None
 
 
 class Unmeasured(NamedTuple):
@@ -522,7 +523,8 @@ class Assessment:
         stages: of the last batches, where they are known; else empty.
         work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
         driver: why the driver delays the batches, as text; None: it does not, or unknown.
-        last_batch_done: records by which the last batch moved the committed offsets; None: unknown, or several queries.
+        running_share: share of the time that the processed rate is the mean of, in which batches ran; the largest over
+            the queries.
         failing: the queries that fail and start again, and how, as text.
         gc: how much of the task time garbage collection takes on which executors, as text; None: little, or unknown.
         gc_share: of the task time on all executors, where it is much on some.
@@ -596,7 +598,7 @@ class Assessment:
     lost_executors: int = 0
     work_s: float | None = None
     driver: str | None = None
-    last_batch_done: int | None = None
+    running_share: float | None = None
     failing: tuple[str, ...] = ()
     gc: str | None = None
     gc_share: float | None = None

@@ -98,7 +98,7 @@ def test_numbers_that_grow_from_batch_to_batch_are_judged_by_those_on_which_batc
     for number, batch_id in ((4, 10), (5, 11), (6, 12), (7, 13)):
         assert isinstance(trial, Trial)
         trial = trial._replace(after=number, at=1000.0 + 100 * (batch_id - 10), batches=0)
-        figures = {"executors": number, "last_batch_id": batch_id, "last_batch_s": 100.0, "last_batch_done": 85_000}
+        figures = {"executors": number, "last_batch_id": batch_id, "last_batch_s": 100.0, "last_batch_records": 85_000}
         trial = judge_trial(trial, limited(1090.0 + 100 * (batch_id - 10), 0, 5000.0, **figures), 0.3, 600.0)
     assert isinstance(trial, Useless)
     assert (trial.before, trial.after, trial.helped, trial.rate) == (1, 5, 1, 850.0)

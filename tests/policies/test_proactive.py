@@ -206,6 +206,15 @@ class TestTheTarget:
         slow = replace(state, recovery=replace(state.recovery, took_s=(240.0,)))
         assert [told(proactive(), [sample], each)[0][0].target for each in (state, slow)] == [2, 3]
 
+    @pytest.mark.parametrize(("samples", "target"), [(1, 9), (0, 3)])
+    def test_a_nights_bound_asks_for_no_more_executors_as_a_measurement_does(self, samples, target):
+        """3 carry 200/s at least, or at most; 600/s arrive, and the model says that 3 carry them."""
+        state = in_control()
+        learned = replace(state.reactive.learned, figures=(Figure(3, 200.0, samples, 0.0),))
+        state = replace(state, reactive=replace(state.reactive, learned=learned), level=3.0)
+        (proposal,), _ = told(proactive(gain_up=1.0), [seen(1000.0)], state)
+        assert proposal.target == target, proposal.reason.text
+
     def test_beyond_all_that_was_seen_the_capacity_decides(self):
         state = in_control(3, (5900.0,) * 40)
         (first,), _ = told(proactive(), [seen(arrival_rate=5900.0, processed_rate=5900.0)], state)

@@ -6,7 +6,9 @@ import pytest
 from tests.policies.samples import Fixed, decision_settings, reactive, seen
 
 from rheostat.decide.decide import decide
+from rheostat.decide.effectiveness import settled_rate
 from rheostat.decide.policy import PolicyContext, load_policy
+from rheostat.decide.rates import busy_rate
 from rheostat.load.shapes import parse_shape
 from rheostat.model import Objective, ReasonCode, StageLoad
 from rheostat.policies.capacity import Figure, Learned, expected_wait, learn_healthy
@@ -49,6 +51,12 @@ def test_an_ample_start_is_given_back_under_spikes_down_to_what_the_next_one_nee
 def test_a_wait_goes_by_the_batch_and_not_by_a_window_that_spans_idle_time():
     dump = seen(backlog=12_500, processed_rate=29.2, last_batch_records=100_000, last_batch_s=44.25, batch_s=44.25)
     assert expected_wait(dump) == pytest.approx(5.53, abs=0.01)
+
+
+def test_a_window_that_spans_idle_time_is_no_speed_of_several_queries_either():
+    """Batches ran in 2 % of the window: 30/s ÷ 0.02, where 10 s ÷ 6 s would give 50/s."""
+    dump = seen(queries=2, processed_rate=30.0, running_share=0.02, batch_s=6.0, work_s=None)
+    assert (busy_rate(dump), settled_rate(dump)) == (1500.0, 1500.0)
 
 
 def test_one_record_in_a_short_batch_says_nothing_about_a_thousand():

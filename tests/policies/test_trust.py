@@ -8,8 +8,10 @@ from tests.policies.samples import OVERLOAD, decision_settings, reactive, seen
 
 from rheostat.decide.effectiveness import Cause, Useless
 from rheostat.decide.failures import Refused
+from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.decide.state import State, observe
 from rheostat.decide.trust import Trust
+from rheostat.model import Objective
 from rheostat.policies.capacity import Figure, Learned, follow_run, learn_healthy, learn_overload
 from rheostat.policies.reactive import ReactiveState
 
@@ -74,6 +76,34 @@ def test_a_controller_that_is_restarted_with_the_job_knows_what_is_of_the_old_ru
         )
         state = adapter.validate_json(adapter.dump_json(state))
     assert answer.target == 2, answer.reason.text  # 5000 in 3 s on 6; the old figures say 3
+
+
+CALM = {"executors": 6, "requested": 6, "arrival_rate": 500.0, "last_batch_records": 5000, "pressure": 0.0}
+IDLE = {"arrival_rate": 0.0, "processed_rate": 0.0, "backlog": 0, "batch_s": 0.0, "idle": True, "occupancy": 0.0}
+
+
+@pytest.mark.parametrize("name", ["reactive", "router", "mst", "proactive"])
+@pytest.mark.parametrize(
+    ("changes", "lower"),
+    [
+        pytest.param({"last_batch_s": 1.0, "batch_s": 1.0}, True, id="faster than it was: fewer are enough"),
+        pytest.param({"batches": 0, "last_batch_s": 3.0}, False, id="no batch of the new run yet"),
+        pytest.param({**IDLE, "busy_ratio": 0.0, "last_batch_s": 3.0}, True, id="idle from its start on"),
+    ],
+)
+def test_a_policy_that_has_learned_of_an_earlier_run(name, changes, lower):
+    """5 executors were measured to carry 1000/s; of 6 that have started anew, 500/s are asked for."""
+    policy = load_policy(name, {}, PolicyContext(Objective(30.0), 15.0))
+    state, answer = policy.initial(), None
+    over = {"arrival_rate": 1000.0, "throughput": 1000.0, "pressure": 0.9, "busy_ratio": 1.0, "backlog_excess": 9e4}
+    for number in range(24):
+        busy = {"last_batch_records": 12_000, "last_batch_s": 12.0, "batch_s": 12.0, "last_batch_id": number}
+        _, state = policy.recommend(seen(at=15.0 * number, executors=5, requested=5, **over, **busy), state)
+    for number in range(24):
+        sample = seen(at=RUN + 15 * number, run_since=RUN, **{**CALM, "last_batch_id": number, **changes})
+        answer, state = policy.recommend(sample, state)
+    assert answer is not None
+    assert ((answer.target or 0) < 6) == lower, answer.reason.text
 
 
 def test_what_brought_nothing_or_failed_may_be_tried_again_in_a_new_run_and_is_not_forgotten():

@@ -236,7 +236,7 @@ def _assess(
         by_query=tuple(map(_load_of, readings, figures)) if len(figures) > 1 else (),
         nodes=observation.nodes,
         wait_s=query.wait_s,
-        last_batch_done=query.last_batch_done,
+        running_share=query.running_share,
         run_since=state.runs.since,
         waited_s=offsets.waited_s,
         spread=count_spread((offsets.arrival_rate or 0.0) * (query.last_batch_s or 0.0)),
@@ -312,7 +312,6 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         last_batch_s=largest(q.last_batch_s for q in working),
         last_batch_id=total(q.last_batch_id or 0 if q.idle else q.last_batch_id for q in queries),
         last_batch_records=working[0].last_batch_records if len(working) == 1 else None,
-        last_batch_done=None,
         running=_any_true([q.running for q in queries]),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),
@@ -328,6 +327,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         throughput=total(q.throughput for q in queries),
         idle=bool(queries) and all(q.idle for q in queries),
         wait_s=largest(q.wait_s for q in queries),
+        running_share=largest(q.running_share for q in working),
     )
 
 
@@ -345,6 +345,7 @@ def _load_of(reading: QueryReading, query: QueryFigures) -> QueryLoad:
         batches=query.batches,
         capped=query.capped,
         idle=query.idle,
+        running_share=query.running_share,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +46,6 @@ class QueryFigures:
 
     Attributes:
         last_batch_s, last_batch_id, last_batch_records: of the last finished batch.
-        last_batch_done: records by which it moved the committed offsets.
         oldest: time of its oldest reading that a decision needs.
         idle: nothing arrives, nothing waits and no batch has run for a while, so none is to be expected.
     """
@@ -54,7 +54,6 @@ class QueryFigures:
     last_batch_s: float | None
     last_batch_id: int | None
     last_batch_records: int | None
-    last_batch_done: int | None
     running: bool | None
     processed_rate: float | None
     backlog_excess: float | None
@@ -70,6 +69,7 @@ class QueryFigures:
     throughput: float | None = None
     idle: bool = False
     wait_s: float | None = None
+    running_share: float | None = None
 
 
 def read_query(
@@ -128,7 +128,6 @@ def read_query(
         last_batch_s=duration_s,
         last_batch_id=batch_id,
         last_batch_records=records if teaches else None,
-        last_batch_done=_done_by_last(marks, batch_id),
         running=active,
         processed_rate=0.0 if idle else processed_rate(marks),
         backlog_excess=excess,
@@ -144,6 +143,7 @@ def read_query(
         throughput=_throughput(marks, after) if backpressure else None,
         idle=idle,
         wait_s=largest(waits_s),
+        running_share=running_share(marks),
     ), remembered
 
 
@@ -305,11 +305,20 @@ def processed_rate(marks: tuple[BatchMark, ...]) -> float | None:
     return (marks[-1].done - marks[0].done) / (marks[-1].at - marks[0].at)
 
 
-def _done_by_last(marks: tuple[BatchMark, ...], batch_id: int | None) -> int | None:
-    """Records that the last finished batch committed; None where the batch before was not seen to end."""
-    if len(marks) < 2 or marks[-1].batch_id != batch_id or marks[-2].batch_id != batch_id - 1:
-        return None
-    return marks[-1].done - marks[-2].done
+def running_share(marks: tuple[BatchMark, ...]) -> float | None:
+    """Share of the time between the first batch end kept and the last in which batches ran, at most 1; None: unknown.
+
+    A batch between two looks, which was not seen, counts like the next one.
+
+    >>> running_share((BatchMark(10.0, 1, 0, 2.0), BatchMark(20.0, 2, 50, 3.0), BatchMark(50.0, 4, 90, 3.0)))
+    0.225
+    """
+    durations_s = [
+        None if mark.duration_s is None else mark.duration_s * (mark.batch_id - before.batch_id)
+        for before, mark in itertools.pairwise(marks)
+    ]
+    ran_s = total(durations_s)
+    return min(1.0, ran_s / (marks[-1].at - marks[0].at)) if ran_s else None
 
 
 def _throughput(marks: tuple[BatchMark, ...], after: int | None) -> float | None:

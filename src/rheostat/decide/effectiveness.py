@@ -30,6 +30,7 @@ from rheostat.analyze.batches import DRIVEN, HIGH
 from rheostat.config.models import GuardSettings
 from rheostat.decide.partitions import tasks_of_batch, waves
 from rheostat.decide.policy import cap_limits
+from rheostat.decide.rates import batch_rate, last_batch_s, window_rate
 from rheostat.model import Assessment, Outcome
 
 _SAMPLES = 4
@@ -160,13 +161,11 @@ def _rates(assessment: Assessment) -> list[float]:
 
     Where the part of the tasks is not known, the whole batch counts.
     """
-    processed, records = assessment.processed_rate, assessment.last_batch_done
-    batch_s = assessment.batch_s if assessment.last_batch_s is None else assessment.last_batch_s
+    over_window, in_batch, batch_s = window_rate(assessment), batch_rate(assessment), last_batch_s(assessment)
     part_s = batch_s if assessment.queries > 1 or not assessment.work_s else assessment.work_s
-    if assessment.missing or assessment.invalid or processed is None or not batch_s or not part_s:
+    if assessment.missing or assessment.invalid or over_window is None or not batch_s or not part_s:
         return []
-    over_window = processed * max(assessment.trigger_s or 0.0, batch_s) / part_s
-    return [over_window] if records is None else [over_window, records / part_s]
+    return [rate * batch_s / part_s for rate in (over_window, in_batch) if rate is not None]
 
 
 def _is_limited(assessment: Assessment) -> bool:

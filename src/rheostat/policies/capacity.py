@@ -41,6 +41,7 @@ from pydantic import BaseModel
 
 from rheostat.analyze.batches import DRIVEN
 from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
+from rheostat.decide.rates import busy_rate, last_batch_s
 from rheostat.decide.trust import Trust, drop_old, is_jump
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.text import seconds
@@ -409,7 +410,7 @@ def in_use(assessment: Assessment) -> bool:
 
 
 def _is_long(assessment: Assessment) -> bool:
-    batch_s = _last_batch_s(assessment)
+    batch_s = last_batch_s(assessment)
     return bool(assessment.capped) or (batch_s is not None and batch_s >= _LONG * (assessment.period_s or math.inf))
 
 
@@ -467,32 +468,6 @@ def needed(rate: float, capacity: float) -> int:
 
 
 # ----------------------------------------------------------------------------------------- figures of a sample
-
-
-def _last_batch_s(assessment: Assessment) -> float | None:
-    return assessment.batch_s if assessment.last_batch_s is None else assessment.last_batch_s
-
-
-def busy_rate(assessment: Assessment) -> float | None:
-    """Records processed in a second in which a batch runs: those of the last batch ÷ its duration; None: unknown.
-
-    Where its records are unknown (several queries): processed × max(trigger, batch) ÷ batch. That rate is a mean over a
-    window and the batch is the last one, so it misleads while either changes, and where the window spans idle time.
-    Without input the last batch is of long ago, and maybe of another number of executors: None.
-
-    >>> busy_rate(Assessment(at=0.0, last_batch_records=6000, last_batch_s=4.0, processed_rate=9.0))
-    1500.0
-    >>> busy_rate(Assessment(at=0.0, processed_rate=600.0, batch_s=4.0, trigger_s=10.0))
-    1500.0
-    """
-    batch_s, records = _last_batch_s(assessment), assessment.last_batch_records
-    if assessment.idle:
-        return None
-    if records is not None and assessment.last_batch_s:
-        return records / assessment.last_batch_s
-    if not assessment.processed_rate or not batch_s:
-        return None
-    return assessment.processed_rate * max(assessment.trigger_s or 0.0, batch_s) / batch_s
 
 
 def driver_part_s(assessment: Assessment) -> float:

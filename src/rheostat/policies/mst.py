@@ -654,13 +654,11 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     def _try_decrease(self, sample: _Sample, state: MstState) -> tuple[Recommendation, MstState]:
         """Algorithms 2 and 4."""
         nothing = replace(state, streak=0)
-        unknown = None in sample.models
+        doubted = any(each.past.doubted for each in sample.queries)
+        unknown = doubted or None in sample.models
         if unknown and not sample.assessment.idle:
-            return sample.hold(ReasonCode.CAPACITY_UNKNOWN, "no overload seen yet, so MST is unknown"), nothing
-        if any(each.past.doubted for each in sample.queries):
-            return sample.hold(
-                ReasonCode.CAPACITY_UNKNOWN, "MST is that of an earlier run, maybe of other code"
-            ), nothing
+            why = "what is known is of an earlier run" if doubted else "no overload seen yet"
+            return sample.hold(ReasonCode.CAPACITY_UNKNOWN, f"{why}, so MST is unknown"), nothing
         if any(each.assessment.processed_rate is None for each in sample.queries):
             return sample.hold(ReasonCode.STEADY, "the present throughput is unknown"), nothing
         in_turn = not self.options.shun_far

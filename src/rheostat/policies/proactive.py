@@ -517,7 +517,10 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         return sample.propose(proposed, ReasonCode.FORECAST, text, **figures), state
 
     def _size(self, sample: _Sample, state: ProactiveState, model: SlowModel, points: tuple[Rates, ...]) -> int:
-        """The smallest number that carries the points; below the current target, with headroom."""
+        """The smallest number that carries the points; below the current target, with headroom.
+
+        A number below it must be known to carry them, if only by a bound; a bound never asks for more than it.
+        """
         options, n, one_topic = self.options, sample.n, len(sample.rates) == 1
         points = (sample.rates, *points) if options.present else points
         if one_topic:
@@ -525,7 +528,8 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         most = max(map(sum, points))
 
         def carries(number: int, share: float) -> bool:
-            capacity = self.capacity(number, state) if options.bounded and one_topic else None
+            of = self._reactive.limit if number >= n else self._reactive.capacity
+            capacity = of(number, state.reactive) if options.bounded and one_topic else None
             if capacity is not None and most > share * capacity:
                 return False
             return all(model.predict(point, number) < options.sla for point in points)

@@ -217,6 +217,11 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         w_max = state.learned.w_max
         return None if w_max is None else executors * w_max
 
+    def limit(self, executors: int, state: ReactiveState) -> float | None:
+        """What n executors carry at most; None: only lower bounds are known."""
+        learned = state.learned.trusted
+        return learned.limit(executors) if self.options.learn_from == "processed" else self.capacity(executors, state)
+
     def _follow(self, sample: _Sample, state: ReactiveState) -> ReactiveState:
         """The state with this sample's target: a new one, or a sample that came late, ends the counts."""
         at, changed = sample.assessment.at, state.executors != sample.n
