@@ -26,10 +26,22 @@ from rheostat.model import (
 SETTINGS = AnalysisSettings(objective_lag_s=30.0, rate_window_s=20.0)
 
 
-def look(at, *, batch=None, running=None, offsets=(0, 0, 0), trigger_s=2.0, run_id="run", executors=1, sources=()):
+def look(
+    at,
+    *,
+    batch=None,
+    running=None,
+    offsets=(0, 0, 0),
+    trigger_s=2.0,
+    run_id="run",
+    executors=1,
+    sources=(),
+    requested=None,
+):
     read = None if offsets is None else Offsets.of(at, (PartitionOffsets("clicks", 0, *offsets),))
     query = QueryReading("q", run_id, None, trigger_s, sources, read, batch, running)
-    cluster = None if executors is None else Cluster.of(at, [Executor(str(i), "h", 1, 0) for i in range(executors)])
+    there = None if executors is None else [Executor(str(i), "h", 1, 0) for i in range(executors)]
+    cluster = None if there is None else Cluster.of(at, there, requested)
     return Observation(at, (query,), cluster)
 
 
@@ -307,6 +319,21 @@ def finished(at, batch_id, executors=1, running=False, **more):
             [finished(0, 7), finished(2, 9), finished(4, 9, executors=None), finished(6, 10)],
             3,
             id="executors not seen for once is no change",
+        ),
+        pytest.param(
+            [finished(2 * n, 7 + n, executors=there, requested=8) for n, there in enumerate([8, 7, 6, 8])],
+            3,
+            id="some are lost and come back",
+        ),
+        pytest.param(
+            [finished(2 * n, 7 + n, executors=there, requested=8) for n, there in enumerate([8, 5, 8])],
+            0,
+            id="many are lost and come back",
+        ),
+        pytest.param(
+            [finished(2 * n, 7 + n, executors=there, requested=7) for n, there in enumerate([8, 8, 7, 7])],
+            1,
+            id="one less was asked for",
         ),
         pytest.param([finished(0, 7), finished(2, 9), finished(4, 10, run_id="other")], 0, id="from 0 at a restart"),
         pytest.param(

@@ -1,5 +1,6 @@
 """Failed tasks as a share, and changes that are answered by failures."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ from tests.policies.samples import Fixed, decision_settings, outcome, seen
 from rheostat.decide.decide import decide, learn
 from rheostat.decide.failures import ANSWER_S, Refused, Watch, stand, start_watch
 from rheostat.decide.state import GuardState, State
-from rheostat.model import OutcomeStatus, ReasonCode
+from rheostat.model import Bounds, OutcomeStatus, ReasonCode
 
 AT = 1000.0
 
@@ -117,6 +118,26 @@ def test_an_increase_that_makes_tasks_fail_is_taken_back_once_they_are_all_of_af
     assert (back.target, back.reason.code) == (6, ReasonCode.FAILED_BEFORE)
     assert "30 % of the tasks failed" in back.reason.text
     assert story.sees().reason.code is ReasonCode.FAILED_BEFORE
+
+
+def test_executors_that_died_as_often_before_are_no_answer():
+    story = Story(6, 6)
+    story.sees(lost_executors=1)
+    story.rests(60.0)
+    story.settings = decision_settings(Fixed(4), cooldown_down_s=0.0, largest_step_down=None)
+    assert story.sees().target == 4
+    for _ in range(6):
+        story.rests(60.0)
+        assert story.sees(lost_executors=1).target == 4
+
+
+@pytest.mark.parametrize(("lost", "target"), [(2, 90), (3, 100)])
+def test_of_many_executors_a_twentieth_must_die(lost, target):
+    story = Story(100, 90)
+    story.settings = replace(story.settings, bounds=Bounds(1, 100))
+    story.sees()
+    story.sees(lost_executors=2)
+    assert story.sees(lost_executors=lost).target == target
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,13 @@ def test_tasks_that_always_fail_do_not_hold_decreases_for_ever(policy, share):
     assert first <= 1200.0 if share > 0.1 else first <= 1000.0
     assert sim.history.target[-1][1] <= 4
     assert not [each for each in acts(journal) if each.reason.code is ReasonCode.FAILED_BEFORE]
+
+
+@pytest.mark.parametrize("policy", ["hpa", "reactive", "mst", "keda"])
+def test_executors_that_die_now_and_then_do_not_hold_decreases_for_ever(policy):
+    """One of eight dies each 45 s, at whatever number, and is replaced: 600/s for 15 minutes, then 100/s."""
+    deaths = [{"kind": "dead", "at_s": float(at), "replaced_after_s": 2.0} for at in range(100, 4500, 45)]
+    mortal = job(events=deaths).model_copy(update={"trigger_s": 15.0, "batch_cap": None})
+    sim, journal = run(mortal, staircase([(900, 600), (3600, 100)]), policy, executors=8, **QUARTERS)
+    assert sim.history.target[-1][1] <= 3
+    assert not [each for each in acts(journal) if each.reason.code is ReasonCode.FAILED_BEFORE]

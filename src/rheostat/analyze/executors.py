@@ -44,6 +44,10 @@ from rheostat.text import first_few, percent
 SHORT_TASK = 0.25
 """Tasks are short if their mean time is at most this share of the window."""
 
+LOST_SHARE = 0.25
+"""Batches count as those of a number of executors while no greater share of them is lost. Without it, a job whose
+executors are lost now and then would never finish the batches that a decrease waits for."""
+
 MOST_IDLE = 32
 """Idle executors that are listed: an assessment is part of every journal record."""
 
@@ -54,7 +58,7 @@ class ClusterFigures:
 
     Attributes:
         excluded: ids of the others.
-        changed: whether their number differs from the last known reading.
+        changed: whether their number has changed, but for some that are lost and come back.
     """
 
     at: float | None = None
@@ -104,8 +108,10 @@ def read_cluster(
     readings = [each for each in _read_executors(cluster, invalid) if each.executor_id not in excluded]
     history = past if at == past.at else _remember(readings, at, past, settings)
     garbage = watch_garbage(past.garbage, cluster, at, settings.rate_window_s, invalid)
-    history = replace(history, excluded=tuple(excluded.items()), garbage=garbage)
     requested = known(cluster.requested, "cluster.requested", invalid)
+    changed = _has_changed(len(readings), past.counted, requested)
+    counted = len(readings) if changed else past.counted
+    history = replace(history, excluded=tuple(excluded.items()), garbage=garbage, counted=counted)
     slots = [each.slots for each in readings if each.slots is not None]
     figures = ClusterFigures(
         at=at,
@@ -120,9 +126,20 @@ def read_cluster(
         excluded=tuple(excluded),
         ended_tasks=_count_ended(history.intervals, at - settings.failure_window_s),
         lost_executors=0 if requested is None else _count_lost(past.counters.ids, cluster.roster.ids, requested),
-        changed=past.executors != len(readings),
+        changed=changed,
     )
     return figures, history
+
+
+def _has_changed(there: int, before: int | None, requested: int | None) -> bool:
+    """Whether the number is another one. While up to a quarter of those asked for are lost, it is the one before.
+
+    >>> [_has_changed(there, 8, 8) for there in (9, 8, 6, 5)], _has_changed(6, 8, 6)
+    ([True, False, False, True], True)
+    """
+    if before is None or requested is None:
+        return there != before
+    return there > before or there < (1 - LOST_SHARE) * before or (there < before and there == requested)
 
 
 def _remember_excluded(

@@ -185,6 +185,7 @@ class ClusterHistory:
     Attributes:
         busy_s, slot_s: task seconds that ended and slot seconds, since the first reading.
         excluded: executors that got no task within the rate window, each with the time when this was last seen.
+        counted: the number of executors that finished batches are counted at.
     """
 
     at: float | None = None
@@ -196,6 +197,7 @@ class ClusterHistory:
     batches: tuple[SlotsInUse, ...] = ()
     excluded: tuple[tuple[str, float], ...] = ()
     garbage: Garbage = field(default_factory=Garbage)
+    counted: int | None = None
 
 
 class Slowness(NamedTuple):

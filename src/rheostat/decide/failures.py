@@ -1,17 +1,17 @@
 """Changes that are answered by failures: taken back, and not made again for a back-off that grows.
 
-A decrease is answered by executors that die at two readings, or tasks that fail, soon after it: fewer share state and
-memory. An increase is answered by tasks that fail: what they write to does not take so many. Tasks
-that failed before the change do not speak against it. What fails again at the number that a change was taken back to
-leads to the number before the first of the changes that followed each other. After the back-off half of the change is
-tried, so that the number at which failures begin is found.
+A decrease is answered by executors that die at two readings, a twentieth of them at least, or by tasks that fail, soon
+after it: fewer share state and memory. An increase is answered by tasks that fail: what they write to does not take so
+many. Tasks that failed before the change do not speak against it. What fails again at the number that a change was
+taken back to leads to the number before the first of the changes that followed each other. After the back-off half of
+the change is tried, so that the number at which failures begin is found.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from rheostat.decide.policy import tasks_fail
+from rheostat.decide.policy import FAILED_SHARE, tasks_fail
 from rheostat.model import Assessment
 from rheostat.text import percent, several
 
@@ -33,6 +33,7 @@ class Watch(NamedTuple):
         window_s: how long an answer is waited for.
         failing: whether tasks failed already before.
         deaths: readings at which executors had died since; one is chance.
+        lost: how many had died then.
     """
 
     before: int
@@ -42,10 +43,17 @@ class Watch(NamedTuple):
     window_s: float = ANSWER_S
     failing: bool = False
     deaths: int = 0
+    lost: int = 0
 
     @property
     def up(self) -> bool:
         return self.after > self.before
+
+    def count_lost(self, at: float, lost: int) -> Watch:
+        """The watch with executors that died; those after its window are no answer."""
+        if not lost or not self.at < at <= self.at + self.window_s:
+            return self
+        return self._replace(deaths=self.deaths + 1, lost=self.lost + lost)
 
 
 class Refused(NamedTuple):
@@ -107,7 +115,8 @@ def watch_again(refused: Refused, at: float) -> Watch | None:
 
 def find_answer(watch: Watch, assessment: Assessment, failure_window_s: float) -> str | None:
     """The failures that answer a change, in words; None: none so far. Failed tasks must all be of after the change."""
-    if not watch.up and assessment.lost_executors and watch.deaths > 1:
+    died = watch.deaths > 1 and watch.lost >= FAILED_SHARE * watch.after
+    if not watch.up and assessment.lost_executors and died and assessment.at - watch.at <= watch.window_s:
         return "executors died again and again"
     if watch.failing or not failure_window_s or assessment.at - watch.at < failure_window_s:
         return None

@@ -269,9 +269,8 @@ def _watch_failures(assessment: Assessment, guard: GuardState, settings: GuardSe
         guard = replace(guard, failing_since=failing_since, lost_at=lost_at)
     if watch is None:
         return guard
-    if assessment.lost_executors and at > watch.at:
-        watch = watch._replace(deaths=watch.deaths + 1)
-        guard = replace(guard, watch=watch)
+    watch = watch.count_lost(at, assessment.lost_executors)
+    guard = guard if watch == guard.watch else replace(guard, watch=watch)
     why, past = find_answer(watch, assessment, settings.failure_window_s), _refused(guard, up=watch.up)
     if at - watch.at > watch.window_s + settings.failure_window_s:
         return replace(_with_refused(guard, stand(past, watch), up=watch.up), watch=None)
