@@ -179,8 +179,8 @@ def _is_limited(assessment: Assessment) -> bool:
 def start_trial(before: int, after: int, at: float, rate: float | None, share: float | None) -> Trial | None:
     """A trial of this increase; None where nothing could be said of it.
 
-    >>> start_trial(2, 3, 0.0, 800.0, 0.3) == Trial(before=2, after=3, at=0.0, rate=800.0), start_trial(3, 2, 0.0, 800.0, 0.3)
-    (True, None)
+    >>> start_trial(2, 3, 0.0, 800.0, 0.3) == Trial(before=2, after=3, at=0.0, rate=800.0)
+    True
     """
     return Trial(before, after, at, rate or 0.0) if share is not None and 0 < before < after else None
 
