@@ -26,6 +26,17 @@ def test_a_spike_that_is_gone_in_time_is_no_violation(name):
     assert answer.target <= 3, answer.reason.text
 
 
+def test_samples_count_from_the_first_batch_and_the_second_one_allows_the_decrease():
+    policy = reactive()
+    state, targets = policy.initial(), list[int | None]()
+    for place in range(14):
+        batch = {"last_batch_id": place // 12, "last_batch_records": 9000, "last_batch_s": 9.0, "batch_s": 9.0}
+        sample = seen(1000.0 + 15 * place, executors=8, batches=1 + place // 12, busy_ratio=0.6, **batch)
+        answer, state = policy.recommend(sample, state)
+        targets.append(answer.target)
+    assert targets == [8] * 12 + [6] * 2
+
+
 @pytest.mark.parametrize(("silent_s", "least", "most"), [(0.0, 5, 7), (600.0, 1, 1)])
 @pytest.mark.parametrize("name", ["reactive", "router", "mst"])
 def test_an_ample_start_is_given_back_under_spikes_down_to_what_the_next_one_needs(name, silent_s, least, most):

@@ -279,11 +279,11 @@ def test_eager_is_earlier_than_lag():
     ],
 )
 def test_a_spike_is_ridden_out_where_there_is_time_to_see_whether_it_stays(rate, state, target):
-    sample = seen(arrival_rate=rate, backlog=1000)
     # Neither a batch that is too short to show a speed nor its few records hide the time that there is.
-    for batch in ({}, {"last_batch_records": 900, "last_batch_s": 1.0, "batch_s": 1.0}):
-        assert asked(router(ride_out=True), replace(sample, **batch), state).target == target
-        assert asked(router(), replace(sample, **batch), state).target == 4
+    short: dict[str, Any] = {"last_batch_records": 900, "last_batch_s": 1.0, "batch_s": 1.0}
+    for sample in (seen(arrival_rate=rate, backlog=1000), seen(arrival_rate=rate, backlog=1000, **short)):
+        assert asked(router(ride_out=True), sample, state).target == target
+        assert asked(router(), sample, state).target == 4
 
 
 def test_how_long_increases_take_is_without_the_delay_of_the_figures():

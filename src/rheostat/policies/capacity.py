@@ -607,9 +607,9 @@ def is_at_limit(assessment: Assessment, lag_s: float, ahead_s: float) -> bool:
 
 
 class Spike(NamedTuple):
-    """The largest backlog beyond a healthy one that was worked off in time, and when it was last seen; 0: none.
+    """The largest backlog beyond a healthy one that was worked off in time, and when; 0: none.
 
-    ``overloaded``: it is that of an overload that goes on, since ``at``.
+    ``overloaded``: the present backlog is that of an overload.
     """
 
     at: float
@@ -620,38 +620,32 @@ class Spike(NamedTuple):
 def follow_spike(assessment: Assessment, past: Spike | None, ahead_s: float) -> Spike | None:
     """The spike to be ready for: load that comes in bursts comes again, so a decrease must carry the next one too.
 
-    What an overload, or the time before a new run, piles up says nothing about the load, unless that of an overload is
-    gone within ``ahead_s``: else only a backlog beside a speed well above the arrival rate begins a spike. It is
-    remembered for three times that, and for no less than five minutes: to be ready for longer costs more than to be
-    late once.
+    What an overload, or the time before a new run, has piled up says nothing about the load: only a backlog beside a
+    speed well above the arrival rate begins a spike; an overload ends it, and none begins until that backlog is gone. A
+    spike is remembered for three times ``ahead_s``, the time to catch up, and for no less than five minutes: to be
+    ready for longer costs more than to be late once.
 
     >>> burst = Assessment(at=0.0, backlog=900, backlog_excess=800.0, last_batch_records=400, period_s=15.0)
-    >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), None, 120.0)
-    Spike(at=0.0, backlog=900, overloaded=False)
+    >>> spike = follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), None, 120.0)
+    >>> spike, [follow_spike(Assessment(at=at, backlog=0), spike, 120.0) is None for at in (360.0, 361.0)]
+    (Spike(at=0.0, backlog=900, overloaded=False), [False, True])
     >>> overload = follow_spike(replace(burst, arrival_rate=60.0, last_batch_s=10.0), None, 120.0)
-    >>> [follow_spike(Assessment(at=at, backlog=0, backlog_excess=0.0), overload, 120.0) for at in (90.0, 150.0)]
-    [Spike(at=90.0, backlog=900, overloaded=False), None]
+    >>> follow_spike(replace(burst, arrival_rate=10.0, last_batch_s=10.0), overload, 120.0)
+    Spike(at=0.0, backlog=0, overloaded=True)
     """
     remembered_s = max(_SPIKE_S, _SPIKE_TIMES * ahead_s)
-    if past is not None and not past.overloaded and assessment.at - past.at > remembered_s:
-        past = None
-    known, overloaded = (0, False) if past is None else (past.backlog, past.overloaded)
+    known = 0 if past is None or assessment.at - past.at > remembered_s else past.backlog
     backlog, beyond = assessment.backlog or 0, bool(assessment.backlog_excess)
     arrival, speed = assessment.arrival_rate or 0.0, batch_speed(assessment)
     at_limit = speed is not None and arrival >= NEAR * speed
     ran_s = math.inf if assessment.run_since is None else assessment.at - assessment.run_since
     starts = ran_s <= max(_STARTS_S, _TRIGGERS * (assessment.trigger_s or 0.0))
-    if beyond and starts:
-        return Spike(assessment.at - ahead_s, known, overloaded=True)
-    if beyond and (overloaded or at_limit):
-        since = past.at if past is not None and overloaded else assessment.at
-        return Spike(since, max(backlog, known), overloaded=True)
-    if past is not None and overloaded:
-        return Spike(assessment.at, known) if assessment.at - past.at <= ahead_s else None
+    if beyond and (at_limit or starts or (past is not None and past.overloaded)):
+        return Spike(assessment.at, 0, overloaded=True)
     begins = beyond and speed is not None and arrival < speed / _WAVES
     if backlog >= known / NOISE if known else begins:
         return Spike(assessment.at, max(backlog, known))
-    return past
+    return past if known else None
 
 
 def spike_rate(past: Spike | None, lag_s: float, trigger_s: float | None) -> float:
@@ -662,9 +656,7 @@ def spike_rate(past: Spike | None, lag_s: float, trigger_s: float | None) -> flo
     >>> spike_rate(Spike(0.0, 8800), 60.0, 10.0)
     200.0
     """
-    if past is None or past.overloaded:
-        return 0.0
-    return past.backlog / max(NEAR * lag_s - (trigger_s or 0.0), lag_s / 2)
+    return 0.0 if past is None else past.backlog / max(NEAR * lag_s - (trigger_s or 0.0), lag_s / 2)
 
 
 def slow_records(excess: float, arrival_rate: float, interval_s: float) -> float:

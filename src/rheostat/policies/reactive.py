@@ -245,11 +245,14 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         w_max = state.learned.w_max
         return None if w_max is None else needed(rate, w_max)
 
-    def _is_settled(self, assessment: Assessment) -> bool:
-        """Whether rates belong to the current target: all registered, and the first batches over."""
+    def _is_settled(self, assessment: Assessment, most: int = 1000) -> bool:
+        """Whether rates belong to the current target: all registered, and the first batches over.
+
+        A cold batch is slow, so for a lower bound (``most``) one is enough.
+        """
         if self.options.settle_batches == 0:
             return True
-        settled = has_finished(assessment, self.options.settle_batches)
+        settled = has_finished(assessment, min(most, self.options.settle_batches))
         return assessment.executors == current_target(assessment) and settled
 
     # ------------------------------------------------------------------------------------------- violation
@@ -329,7 +332,7 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
 
     def _decide_healthy(self, sample: _Sample, state: ReactiveState) -> _Proposal:
         options, n = self.options, sample.n
-        if options.learn_from == "processed" and self._is_settled(sample.assessment):
+        if options.learn_from == "processed" and self._is_settled(sample.assessment, most=1):
             state = replace(state, learned=learn_healthy(sample.assessment, state.learned))
         rate = sample.arrival / options.headroom
         if self._catch_up_s is not None:
@@ -338,6 +341,11 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         if enough is None and low is not None:
             fewer = n // 2 if sample.assessment.idle and options.decrease == "needed" else n - 1
             return self._count_surplus(sample, state, fewer, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
+        if enough is None and state.learned.recent and usage(sample.assessment) is not None:
+            shown = needed(rate, min(state.learned.recent) / n)
+            if shown < n:
+                text = f"one batch shows that {executors(shown)} are enough, a second one must agree"
+                return self._count_surplus(sample, state, n, ReasonCode.CAPACITY_UNKNOWN, text)
         if enough is None:
             used = usage(sample.assessment)
             share = "how much of the time is used is unknown" if used is None else f"{percent(used)} of the time used"
@@ -385,5 +393,6 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
         state = replace(state, streak=streak, low_since=since)
         if not complete:
             return sample.hold(ReasonCode.SURPLUS_COUNTING, f"{text}: sample {streak} of {wanted} in a row"), state
-        text = f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}"
+        if target < sample.n:
+            text = f"{text}, {several(wanted, 'sample')} in a row: {sample.n} → {target}"
         return sample.propose(target, code, text), state
