@@ -236,7 +236,7 @@ def group_numbers(problem: Problem) -> list[int]:
     >>> large = Problem(constant(1.0, 60.0), 60.0, 15.0, 1, 2000, 1, curve, curve, curve, curve, 1.0)
     >>> rows = group_numbers(large)
     >>> len(rows), rows[98:103], rows[-2:]
-    (254, [99, 100, 102, 104, 106], [1942, 1980])
+    (263, [99, 100, 102, 104, 106], [1932, 1970])
     """
     rows, number = [], problem.n_min
     coarse = problem.n_max - problem.n_min >= _MOST_ROWS
@@ -324,7 +324,8 @@ class Grid:
         return max(0.0, self.problem.load.duration - number * self.step_s)
 
     def _rows(self, values: tuple[float, ...]) -> Floats:
-        return np.array(values)[self.tops][:, None]
+        rows: Floats = np.array(values)[self.tops][:, None]
+        return rows
 
     def _tabulate(self) -> tuple[Floats, Floats, Floats]:
         """Of each step: arrivals; the backlog at its begin of which nothing is older than L; the ageing.
