@@ -136,7 +136,8 @@ def test_a_partition_that_is_too_large_for_one_task_is_named_and_gets_few_execut
     made = changes(recorder)
     assert made[-1][2] <= enough, made
     assert len(made) <= 16, made
-    texts = [each.text for each in (*recorder.holds.values(), *recorder.acts) if "spread its keys" in each.text]
+    texts = [held.text for held in recorder.holds.values()] + [act.text for act in recorder.acts]
+    texts = [text for text in texts if "spread its keys" in text]
     assert all(named in text for text in texts)
     if max(after for _, _, after in made) > enough:
         assert texts, made

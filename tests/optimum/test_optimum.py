@@ -176,3 +176,17 @@ def test_no_plan_of_a_tiny_problem_is_cheaper_and_one_is_as_cheap(levels, start,
     if len(found.plan) <= STEPS:
         assert found.cost * 3600 <= least_s + rough_s
         assert (found.cost + found.error_bound) * 3600 >= least_s - rough_s
+
+
+def test_numbers_that_are_searched_in_groups_cost_no_more_and_the_error_bound_says_how_much_less(monkeypatch):
+    curve = tuple(100.0 * n for n in range(61))
+    levels = [800.0, 2000.0, 5500.0, 3000.0, 900.0, 400.0]
+    problem = tiny(levels, n_max=60, capacity=curve, long_rate=curve, carried=(0.0,) * 61, slack=(0.0,) * 61)
+    exact = optimum(problem)
+    monkeypatch.setattr("rheostat.optimum.dynamic_program._MOST_ROWS", 10)
+    monkeypatch.setattr("rheostat.optimum.dynamic_program._GROUP", 0.1)
+
+    coarse = optimum(problem)
+
+    assert exact.cost * 0.85 < coarse.cost < exact.cost
+    assert exact.cost <= coarse.cost + coarse.error_bound <= 1.15 * exact.cost

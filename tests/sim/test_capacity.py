@@ -4,7 +4,7 @@ import pytest
 from tests.sim.jobs import plain, stage
 
 from rheostat.judge.cases import load_job
-from rheostat.sim.capacity import batch_s, capacity_curve, demand, long_batch_rate
+from rheostat.sim.capacity import batch_s, capacity, capacity_curve, demand, long_batch_rate
 
 WAVES = {
     "executors": [1, 4],
@@ -94,3 +94,13 @@ def test_capacity_of_the_presets_that_have_stages():
     """base on 1: 0.5 + 24 × 0.02 + 120 × 0.02 + r × 0.0005 ≤ 30 s for 53240 records."""
     assert round(capacity_curve(load_job("base"))[1], 3) == round(53240 / 30, 3)
     assert [round(rate) for rate in capacity_curve(load_job("click-fraud"))] == [0, 198, 392, 550, 690, 690, 923]
+
+
+@pytest.mark.parametrize("changes", [{}, {"partition_skew": 1.0}, {"exponent": 0.3}, {"batch_cap": 60_000}])
+def test_a_capacity_takes_few_batches_to_find(changes, monkeypatch):
+    """A simulation of 2,000 executors needs 2,000 of them, each of 10,000 partitions."""
+    job, reckoned = load_job("base", {"executors": [1, 40], **changes}), []
+    monkeypatch.setattr("rheostat.sim.capacity.batch_s", lambda *given: reckoned.append(given) or batch_s(*given))
+    curve = [capacity(job, n) for n in range(1, 41)]
+    assert curve[0] > 0
+    assert len(reckoned) <= 12 * 40

@@ -4,7 +4,8 @@ import pytest
 from tests.sim.jobs import ask, close_to, plain, simulated, stage
 
 from rheostat.load.curves import constant, staircase
-from rheostat.sim.micro_batch import batch_end
+from rheostat.sim.micro_batch import batch_end, batch_work
+from rheostat.sim.tasks import Equal
 
 
 def batches(sim, until):
@@ -166,3 +167,11 @@ def test_a_look_into_a_batch_tells_what_runs():
     assert [(e.active_tasks, e.finished_tasks, e.busy_s) for e in seen.cluster.executors] == [(1, 1, 1.0)] * 2
     parts = [(part.latest, part.planned, part.committed) for part in reading.offsets.partitions]
     assert parts == [(87, 50, 0), (87, 50, 0), (88, 50, 0), (88, 50, 0)]
+
+
+def test_a_slow_partition_takes_longer_to_read_and_nothing_else_does():
+    """Four partitions of 100 records of 5 ms each: 0.5 s, and 2 s for the slow one; the stage after it is as before."""
+    read, group = stage(5.0)[0], {"name": "group", "tasks": 4, "cost_ms": 5.0, "task_ms": 0.0}
+    job = plain(partitions=4, stages=[read, group])
+    assert batch_work(job, [100] * 4, 4, slow={2: 4.0}) == [[0.5, 0.5, 2.0, 0.5], Equal(4, 0.5)]
+    assert batch_work(job, [100] * 4, 4, slow={}) == [Equal(4, 0.5), Equal(4, 0.5)]

@@ -1,7 +1,8 @@
 """The dynamic program behind the clairvoyant optimum: for each number of executors and each cost, the least backlog.
 
 :class:`Grid` cuts the problem into steps, :func:`search_forwards` goes through them, :func:`trace_plan` finds the plan.
-Arrays have a row for each number of executors, from ``n_min`` on: N rows.
+Arrays have a row for each number of executors, from ``n_min`` on; in a large problem for a few that lie side by side,
+which cost what the least of them costs and do what the greatest does. N rows.
 """
 
 from __future__ import annotations
@@ -191,6 +192,8 @@ def check_problem(problem: Problem) -> None:
 _SAMPLES = 8
 _ROUNDING = 1e-9
 _TINY = 1e-9
+_MOST_ROWS, _GROUP = 400, 0.02
+"""More numbers of executors than this are searched in groups, each of so large a part of the number."""
 _SINGLE = 1e-6
 """Relative error of backlogs that are kept in single precision."""
 
@@ -226,6 +229,24 @@ class Step:
         return replace(self, **own)
 
 
+def group_numbers(problem: Problem) -> list[int]:
+    """The least number of each row: every one, and where these are too many, groups of 2 % of the number.
+
+    >>> from rheostat.load.curves import constant
+    >>> curve = tuple(map(float, range(2001)))
+    >>> large = Problem(constant(1.0, 60.0), 60.0, 15.0, 1, 2000, 1, curve, curve, curve, curve, 1.0)
+    >>> rows = group_numbers(large)
+    >>> len(rows), rows[98:103], rows[-2:]
+    (263, [99, 100, 102, 104, 106], [1932, 1970])
+    """
+    rows, number = [], problem.n_min
+    coarse = problem.n_max - problem.n_min >= _MOST_ROWS
+    while number <= problem.n_max:
+        rows.append(number)
+        number += max(1, int(number * _GROUP)) if coarse else 1
+    return rows
+
+
 class Grid:
     """The problem on its grid, with costs in levels of executor-seconds; grid are rounded down.
 
@@ -233,6 +254,7 @@ class Grid:
         level_s: length of a level, executor-seconds, at most; a whole part of a step is taken.
 
     Attributes:
+        numbers, tops: the least and the greatest number of executors of each row.
         per_decision: steps from one decision to the next, so many that none is longer than L.
         step_s, level_s: lengths of a step and of a level.
         loaded: steps until the load is over, the one in which it ends included.
@@ -243,7 +265,8 @@ class Grid:
     """
 
     def __init__(self, problem: Problem, level_s: float) -> None:
-        self.problem, self.n_min = problem, problem.n_min
+        self.problem, self.numbers = problem, np.array(group_numbers(problem))
+        self.tops = np.array([*(self.numbers[1:] - 1), problem.n_max])
         self.per_decision = max(1, ceil(problem.step_s / problem.objective_s - _ROUNDING))
         self.step_s = problem.step_s / self.per_decision
         self.loaded = max(1, ceil(problem.load.duration / self.step_s - _ROUNDING))
@@ -285,6 +308,10 @@ class Grid:
             recover_from=np.where(surplus > _TINY, -recover * limit, avoid_from),
         )
 
+    def row_of(self, executors: int) -> int:
+        """The row of a number."""
+        return int(np.searchsorted(self.numbers, executors, side="right")) - 1
+
     def arrivals_of(self, number: int) -> float:
         """Records that arrive in a step."""
         return float(self._arrivals[number]) if number < len(self._arrivals) else 0.0
@@ -298,7 +325,8 @@ class Grid:
         return max(0.0, self.problem.load.duration - number * self.step_s)
 
     def _rows(self, values: tuple[float, ...]) -> Floats:
-        return np.array(values[self.problem.n_min : self.problem.n_max + 1])[:, None]
+        rows: Floats = np.array(values)[self.tops][:, None]
+        return rows
 
     def _tabulate(self) -> tuple[Floats, Floats, Floats]:
         """Of each step: arrivals; the backlog at its begin of which nothing is older than L; the ageing.
@@ -353,16 +381,17 @@ def decide(before: Frontier, grid: Grid) -> Frontier:
     """After the decision: the best of staying and of every change.
 
     A change from n to n′ gains |c(n′) − c(n)| records, c ascending: ``min over n of X(n) − |c(n′) − c(n)|`` is the
-    smaller one of ``min(X − c) + c(n′)`` over n ≥ n′ and ``min(X + c) − c(n′)`` over n ≤ n′, where each row between
+    smaller one of ``min(X − c) + c(n′)`` over n ≥ n′ and ``min(X + c) − c(n′)`` over n ≤ n′, where each executor more
     moves a state by ``start_up`` columns.
     """
     old, carried, start_up = before.least, grid.carried, grid.start_up
-    rows, width = old.shape
-    least = _extend(old, width + grid.change + start_up * (rows - 1))
+    width = old.shape[1]
+    apart = start_up * np.diff(grid.numbers)
+    least = _extend(old, width + grid.change + int(apart.sum()))
     fewer = np.minimum.accumulate((old - carried)[::-1], axis=0)[::-1] + carried
-    more = _extend(old + carried, width + start_up * (rows - 1))
-    for row in range(1, rows):
-        np.minimum(more[row, start_up:], more[row - 1, : more.shape[1] - start_up], out=more[row, start_up:])
+    more = _extend(old + carried, width + int(apart.sum()))
+    for row, columns in enumerate(apart, start=1):
+        np.minimum(more[row, columns:], more[row - 1, : more.shape[1] - columns], out=more[row, columns:])
     changed = least[:, grid.change :]
     np.minimum(changed, _extend(fewer, more.shape[1]), out=changed)
     np.minimum(changed, more - carried, out=changed)
@@ -396,16 +425,16 @@ def serve(after: Frontier, step: Step, grid: Grid) -> Frontier:
     rows, width = least.shape
     late = int(np.count_nonzero((least - step.allowed).max(axis=0) > 0))
     most = int(grid.weight * step.seconds) + 1 if late else 0
-    later = np.full((rows, width + grid.per_step * (rows - 1) + most), inf)
+    paid = grid.per_step * (grid.numbers - grid.numbers[0])
+    later = np.full((rows, width + int(paid[-1]) + most), inf)
     over, levels = _advance(least[:, :late], step, grid.weight)
     within = np.maximum(least[:, late:] + step.net, 0.0)
-    paid = grid.per_step * np.arange(rows)
     np.minimum.at(later, (np.arange(rows)[:, None], paid[:, None] + np.arange(late) + levels), over)
     for row, first in enumerate(paid):
         own = later[row, first + late : first + width]
         np.minimum(own, within[row], out=own)
     np.minimum.accumulate(later, axis=1, out=later)
-    return Frontier(after.base + grid.n_min * grid.per_step, later).cut()
+    return Frontier(after.base + int(grid.numbers[0]) * grid.per_step, later).cut()
 
 
 # Forwards over the grid, and back along the best plan
@@ -453,9 +482,9 @@ class Kept:
 
 def search_forwards(grid: Grid, kept: Kept | None = None) -> tuple[Kept, Ending]:
     """The frontiers, and the cheapest ending."""
-    problem, kept = grid.problem, Kept() if kept is None else kept
-    least = np.full((problem.n_max - problem.n_min + 1, 1), np.inf)
-    least[problem.start - problem.n_min, 0] = 0.0
+    kept = Kept() if kept is None else kept
+    least = np.full((len(grid.numbers), 1), np.inf)
+    least[grid.row_of(grid.problem.start), 0] = 0.0
     frontier, ending, number = Frontier(0, least), Ending(), 0
     while ending.cost_s > frontier.base * grid.level_s:
         kept.add(number, frontier)
@@ -476,7 +505,7 @@ def _find_ending(grid: Grid, number: int, after: Frontier) -> Ending:
     seconds = np.maximum(takes, grid.remaining_s(number))
     ends = seconds <= grid.step_s * (1 + _ROUNDING)
     over = np.minimum(over, seconds)
-    numbers = grid.n_min + np.arange(len(least))[:, None]
+    numbers = grid.numbers[:, None]
     levels = after.base + np.arange(least.shape[1])
     # A state that cannot be reached takes for ever, and 0 executors × infinity is not a number.
     paid_s = numbers * np.where(ends, seconds, 0.0)
@@ -486,7 +515,7 @@ def _find_ending(grid: Grid, number: int, after: Frontier) -> Ending:
 
 
 def trace_plan(grid: Grid, kept: Kept, ending: Ending) -> list[int]:
-    """Executors after the decision in each step of the best plan."""
+    """Executors after the decision in each step of the best plan: the greatest number of each row, which does it."""
     rows, row, level = [ending.row], ending.row, ending.level
     later: Frontier | None = None
     for number, before in _backwards(grid, kept, ending.step):
@@ -502,7 +531,7 @@ def trace_plan(grid: Grid, kept: Kept, ending: Ending) -> list[int]:
         if grid.decides(number):
             row, level = _state_before_decision(before, row, level, grid)
         later = before
-    return [grid.n_min + each for each in reversed(rows)]
+    return [int(grid.tops[each]) for each in reversed(rows)]
 
 
 def _backwards(grid: Grid, kept: Kept, last: int) -> Iterator[tuple[int, Frontier]]:
@@ -520,7 +549,7 @@ def _level_without_change(
     before: Frontier, later: Frontier, row: int, level: int, step: Step, grid: Grid
 ) -> int | None:
     """The level before the step, if this row was reached by staying and inside the objective; None: perhaps not."""
-    was = level - (grid.n_min + row) * grid.per_step
+    was = level - int(grid.numbers[row]) * grid.per_step
     if was < before.base:
         return None
     backlog = before.least[row, min(was - before.base, before.least.shape[1] - 1)]
@@ -532,7 +561,7 @@ def _level_without_change(
 def _state_before_step(after: Frontier, row: int, level: int, step: Step, grid: Grid) -> int:
     """The level before a step from which this level, or a lower one, was reached with the least backlog."""
     left, over = _advance(after.least[row : row + 1], step.row(row), grid.weight)
-    reached = after.base + np.arange(left.shape[1]) + (grid.n_min + row) * grid.per_step + over[0]
+    reached = after.base + np.arange(left.shape[1]) + int(grid.numbers[row]) * grid.per_step + over[0]
     return after.base + int(np.argmin(np.where(reached <= level, left[0], inf)))
 
 
@@ -540,7 +569,8 @@ def _state_before_decision(before: Frontier, row: int, level: int, grid: Grid) -
     """The state before a decision from which this one was reached."""
     width = before.least.shape[1]
     rows = np.arange(len(before.least))
-    price = np.where(rows == row, 0, grid.change + grid.start_up * np.maximum(row - rows, 0))
+    added = np.maximum(grid.numbers[row] - grid.numbers, 0)
+    price = np.where(rows == row, 0, grid.change + grid.start_up * added)
     places = level - before.base - price
     gained = np.abs(grid.carried[row, 0] - grid.carried[:, 0])
     backlog = np.maximum(before.least[rows, np.clip(places, 0, width - 1)] - gained, 0.0)
@@ -557,7 +587,7 @@ def follow_plan(grid: Grid, plan: list[int], ending: Ending) -> tuple[CostParts,
     changes, before = 0, problem.start
     for number, now in enumerate(plan):
         backlog = max(0.0, backlog - abs(problem.carried[now] - problem.carried[before]))
-        row, step = now - problem.n_min, grid.step(number)
+        row, step = grid.row_of(now), grid.step(number)
         lasts_s = ending.seconds if number == ending.step else grid.step_s
         late = backlog > step.allowed[row, 0]
         over = float(violations(np.array([[backlog]]), step.row(row))[0, 0]) if late else 0.0

@@ -28,7 +28,8 @@ _HUGE = 1e15
 
 def batch_s(job: JobFile, records: float, executors: int) -> float:
     """Time of a warm batch, s: planning + stages + commit, no shorter than the sink allows."""
-    sizes = [share * records for share in job.shares]
+    even = job.partition_shares is None and job.partition_skew == 0
+    sizes = [job.shares[0] * records] * job.partitions if even else [share * records for share in job.shares]
     slots = executors * job.executor.slots
     work = math.fsum(makespan(each, slots) for each in batch_work(job, sizes, slots)) if records > 0 else 0.0
     if job.sink.records_per_s is not None:
