@@ -1,5 +1,7 @@
 import os
+from dataclasses import asdict
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -47,7 +49,7 @@ def test_the_static_run_is_fixed_at_its_size(tmp_path):
 
 
 def test_the_state_stays_on_the_executor_that_has_it(tmp_path):
-    assert DemoPlan().pipeline(tmp_path, "host:9092", "records").shuffle_partitions == 1
+    assert asdict(DemoPlan().pipeline(tmp_path, "host:9092", "records"))["shuffle_partitions"] == 1
 
 
 @pytest.mark.parametrize(("slots", "started"), [(1, [1]), (6, [3, 3]), (7, [4, 3])])
@@ -59,7 +61,7 @@ def test_executors_are_on_two_hosts_so_that_spark_runs_a_slow_task_again(slots, 
         def add_worker(self, size, host):
             self.added.append((host, size.cores))
 
-    lab = SimpleNamespace(cluster=Cluster())
+    lab: Any = SimpleNamespace(cluster=Cluster())
     TwoWorkers(lab, slots).open()
     hosts, sizes = zip(*lab.cluster.added, strict=True)
     assert (list(sizes), len(set(hosts))) == (started, len(started))

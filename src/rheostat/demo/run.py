@@ -149,8 +149,14 @@ class DemoPlan:
             cap=self.cap,
             peak_rate=self.peak_rate,
         )
-        sized = {"base_rate": sizes.base_rate, "peak_rate": sizes.peak_rate, "rise_s": sizes.rise_s}
-        return replace(self, **sized, plateau_s=_PLATEAU_S, measures=False)
+        return replace(
+            self,
+            base_rate=sizes.base_rate,
+            peak_rate=sizes.peak_rate,
+            rise_s=sizes.rise_s,
+            plateau_s=_PLATEAU_S,
+            measures=False,
+        )
 
     def static(self, executors: int) -> DemoPlan:
         """The same run with a fixed number of executors."""
