@@ -342,7 +342,7 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
             fewer = n // 2 if sample.assessment.idle and options.decrease == "needed" else n - 1
             return self._count_surplus(sample, state, fewer, ReasonCode.PROBE_DOWN, f"capacity unknown, {low}")
         if enough is None and state.learned.recent and usage(sample.assessment) is not None:
-            shown = needed(rate, min(state.learned.recent) / n)
+            shown = needed(rate, state.learned.frame.carried(min(state.learned.recent)) / n)
             if shown < n:
                 text = f"one batch shows that {executors(shown)} are enough, a second one must agree"
                 return self._count_surplus(sample, state, n, ReasonCode.CAPACITY_UNKNOWN, text)
