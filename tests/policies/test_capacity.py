@@ -5,8 +5,9 @@ import pytest
 from tests.policies.samples import OVERLOAD, reactive, seen
 
 from rheostat.decide.policy import cap_limits
+from rheostat.decide.rates import busy_rate
 from rheostat.model import QueryLoad
-from rheostat.policies.capacity import Figure, Learned, busy_rate, learn_arrival, learn_healthy, learn_overload, usage
+from rheostat.policies.capacity import Figure, Learned, learn_arrival, learn_healthy, learn_overload, usage
 from rheostat.policies.reactive import ReactiveState
 
 AT = OVERLOAD.at
