@@ -5,12 +5,12 @@ import pytest
 from tests.policies.samples import OVERLOAD, reactive, seen
 
 from rheostat.decide.policy import cap_limits
+from rheostat.decide.rates import busy_rate
 from rheostat.model import QueryLoad
 from rheostat.policies.capacity import (
     Figure,
     Frame,
     Learned,
-    busy_rate,
     capacity_shown,
     learn_arrival,
     learn_healthy,

@@ -11,7 +11,7 @@ from rheostat.decide.failures import Refused
 from rheostat.decide.policy import PolicyContext, load_policy
 from rheostat.decide.state import State, observe
 from rheostat.decide.trust import Trust
-from rheostat.model import Objective
+from rheostat.model import Objective, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, follow_run, learn_healthy, learn_overload
 from rheostat.policies.reactive import ReactiveState
 
@@ -70,6 +70,7 @@ def test_a_controller_that_is_restarted_with_the_job_knows_what_is_of_the_old_ru
     policy, adapter = reactive(), TypeAdapter(ReactiveState)
     state = adapter.validate_json(adapter.dump_json(ReactiveState(learned=Learned(figures=OLD), executors=6)))
     calm = {"executors": 6, "arrival_rate": 500.0, "last_batch_records": 5000, "last_batch_s": 3.0}
+    answer = Recommendation(None, Reason(ReasonCode.STEADY, ""))
     for number in range(12):
         answer, state = policy.recommend(
             seen(at=1010.0 + 15 * number, run_since=RUN, last_batch_id=number, **calm), state

@@ -100,7 +100,12 @@ def test_capacity_of_the_presets_that_have_stages():
 def test_a_capacity_takes_few_batches_to_find(changes, monkeypatch):
     """A simulation of 2,000 executors needs 2,000 of them, each of 10,000 partitions."""
     job, reckoned = load_job("base", {"executors": [1, 40], **changes}), []
-    monkeypatch.setattr("rheostat.sim.capacity.batch_s", lambda *given: reckoned.append(given) or batch_s(*given))
+
+    def reckon(*given):
+        reckoned.append(given)
+        return batch_s(*given)
+
+    monkeypatch.setattr("rheostat.sim.capacity.batch_s", reckon)
     curve = [capacity(job, n) for n in range(1, 41)]
     assert curve[0] > 0
     assert len(reckoned) <= 12 * 40
