@@ -203,7 +203,7 @@ def judge_trial(
     rates, elsewhere = _rates(assessment), assessment.sink is not None or assessment.driver is not None
     counts = elsewhere or (_is_limited(assessment) and _would_drain_alike(assessment, trial))
     number = _find_number_shown(trial, assessment, share) if rates and counts else None
-    if number is None or (number < trial.after and len(rates) < 2):
+    if number is None or (number < trial.after and (elsewhere or len(rates) < 2)):
         return trial
     missing, promised = _missing(trial.before, number, share), number / trial.before - 1
     if number < trial.after:
