@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from tests.cluster.slowed import (
     written,
 )
 from tests.cluster.support import Journal, changes, until
-from tests.observe import contract
 
 from rheostat.attachment import attach
 from rheostat.execute.live import LiveExecutors
@@ -30,7 +28,6 @@ from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.loop.clock import SystemClock
 from rheostat.model import Action, OutcomeStatus, ReasonCode
-from rheostat.observe.driver import DriverSource
 from rheostat.spark.levers import SparkLevers
 
 pytestmark = pytest.mark.cluster
@@ -126,44 +123,3 @@ def test_a_decommissioned_executor_is_no_capacity_and_another_one_comes(spark: S
     counts = [each.assessment.executors for each in journal.cycles(drained_at) if each.assessment is not None]
     assert set(counts) == {ROOM - 1, ROOM}
     assert [each for each in journal.decisions(drained_at) if each.action is Action.DOWN] == []
-
-
-@pytest.mark.timeout(600)
-def test_an_executor_that_comes_to_an_excluded_host_is_no_capacity(
-    lab: Lab, spark: SparkSession, tmp_path: Path
-) -> None:
-    """Two executors of the only host have failed then, in this test or one before: Spark excludes the host with them.
-
-    It marks those that are there, but not the one that comes later.
-    """
-    order, levers = tmp_path / "failing", SparkLevers(spark)
-    work = failing_by(order)
-
-    def write(rows: DataFrame, batch_id: int) -> None:  # noqa: ARG001 (Spark's)
-        rows.mapInArrow(work, rows.schema).write.format("noop").mode("overwrite").save()
-
-    def excluded() -> tuple[set[str], set[str]]:
-        cluster = contract.looks(source, time.time()).cluster
-        return (set(), set()) if cluster is None else (set(cluster.roster.ids), set(cluster.excluded))
-
-    def is_excluded(name: str) -> bool:
-        return name in excluded()[1]
-
-    def is_whole_host() -> bool:
-        there, out = excluded()
-        return bool(there) and there == out
-
-    until(lambda: len(levers.registered()) == ROOM, "three executors")
-    source = DriverSource(spark, timeout_s=2.0)
-    try:
-        with fed(tmp_path / "log"), streaming(spark, tmp_path, write):
-            for name in levers.registered()[:2]:
-                slow_down(lab, order, name)
-                until(partial(is_excluded, name), f"Spark to exclude {name}", LONG_S)
-            until(is_whole_host, "Spark to exclude the host", LONG_S)
-            before = set(levers.registered())
-            levers.kill_forced([min(before)])
-            until(lambda: excluded()[0] - before, "one to come in its place", LONG_S)
-            assert is_whole_host()
-    finally:
-        contract.closes(source)
