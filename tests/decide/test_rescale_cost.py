@@ -44,7 +44,7 @@ def test_the_required_rate(lag, threshold, catch_up_s, expected):
     assert required_rate(1000, lag, threshold, catch_up_s) == expected
 
 
-def asked(target: int, cost: Cost | None = RESTART, bounds=(1, 20), lags=2.0, **changes: Any):
+def asked(target: int, cost: Cost | None = RESTART, bounds=(1, 20), lags=2.0, changed_at=990.0, **changes: Any):
     """Five executors of 250/s each under 1000/s, objective 60 s: 60 000 records may wait; caught up within 120 s."""
     settings = GuardSettings(rescale_catch_up_lags=lags)
     figures = {
@@ -54,7 +54,7 @@ def asked(target: int, cost: Cost | None = RESTART, bounds=(1, 20), lags=2.0, **
         "backlog_excess": 90_000.0,
         **changes,
     }
-    state = GuardState(cost_up=cost, cost_down=cost)
+    state = GuardState(cost_up=cost, cost_down=cost, changed_at=changed_at)
     context = Context(
         seen(1000.0, **figures), 5, None, Bounds(*bounds), settings, 15.0, state, 60.0, lambda n: 250.0 * n
     )
@@ -98,6 +98,7 @@ def test_an_increase_makes_good_what_it_adds():
             6, {"processed_rate": 1200.0, "backlog_excess": 18_001.0, "backlog": 20_000}, None, id="caught up later"
         ),
         pytest.param(4, {"backlog": 0}, 5, id="6000 of the delay and 60 000 of the pause would wait: 60 000 may"),
+        pytest.param(4, {"backlog": 0, "changed_at": -200.0}, None, id="a decrease does not wait for ever"),
         pytest.param(4, {"backlog": 0, "processed_rate": 1000.0}, None, id="60 000 would wait: not over the threshold"),
         pytest.param(
             4, {"backlog": 0, "cost": Cost(1, 30.0, 60.0, 0.5), "processed_rate": 1000.0}, 5, id="a cold batch"

@@ -45,7 +45,7 @@ def test_the_number_is_that_of_the_present_job(policy, events, shape, hours, eno
     ("events", "most"),
     [
         pytest.param([deploy(2.5 * HOUR, 1.0)], 3, id="the same code again"),
-        pytest.param([deploy(2.5 * HOUR + 90 * n, 1.0, 20.0) for n in range(12)], 10, id="failed, again and again"),
+        pytest.param([deploy(2.5 * HOUR + 90 * n, 1.0, 20.0) for n in range(12)], 11, id="failed, again and again"),
     ],
 )
 def test_a_restart_of_the_same_code_costs_a_few_changes(policy, events, most):

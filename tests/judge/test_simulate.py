@@ -119,10 +119,8 @@ def test_control_that_begins_is_not_reported_as_unready():
 
 
 def test_a_model_without_samples_is_reported_as_unready():
-    found = run_one(case("constant:10@30"), PolicySpec("mst"))
-    told = (
-        "the model of what executors carry never began: no query has been at its limit, nor healthy for three samples"
-    )
+    found = run_one(case("constant:10@15"), PolicySpec("mst"))
+    told = "the model of what executors carry never began: no query has been at its limit, nor healthy for two batches"
     assert found.unready == told
 
 

@@ -111,7 +111,8 @@ def analyze(
     kept = _keep_gone(past.values(), at, settings.rate_window_s)
     failing = _name_failing(observation, (*histories, *kept))
     cluster_history = watch_slots(cluster_history, readings)
-    runs = follow_runs(state, (*histories, *kept), at) if readings else state.runs
+    recent = [each for each in kept if at - each.seen_at <= settings.rate_window_s]
+    runs = follow_present_runs(state, (*histories, *recent), at) if readings else state.runs
     state = AnalysisState(queries=(*histories, *kept), cluster=cluster_history, machines=machines, runs=runs)
     measured = [number for number, fault in enumerate(faults) if fault is None]
     if not measured or len(measured) == len(faults):
@@ -158,7 +159,7 @@ _LASTED_S = 600.0
 """A run that ends earlier may be one of a query that fails and starts again, again and again: no new code each time."""
 
 
-def follow_runs(state: AnalysisState, queries: Sequence[QueryHistory], at: float) -> PresentRuns:
+def follow_present_runs(state: AnalysisState, queries: Sequence[QueryHistory], at: float) -> PresentRuns:
     """The runs with this look, and since when figures count: since they began.
 
     A run that follows a short one counts only once it has lasted itself: then nothing is doubted each minute.

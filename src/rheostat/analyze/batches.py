@@ -94,14 +94,13 @@ def read_query(
     runs = follow_runs(query, past, now, None if active is False else running_id, batch_id)
     records, teaches = count_records(query.batch, records, offsets, invalid)
     teaches = teaches and runs.failures < AGAIN
-    if not teaches:
+    trigger_s = known(query.trigger_s, "trigger_s", invalid)
+    idle = _is_idle(offsets, active, ended_at, now - max(settings.rate_window_s, 2 * (trigger_s or 0.0)))
+    if idle or not teaches:
         marks = ()
     elif offsets.committed_known and ended_at is not None and batch_id is not None:
         marks = add_mark(marks, BatchMark(ended_at, batch_id, done, duration_s), settings)
     after = count_after(past, batch_id, active, running_id, anew=anew)
-    trigger_s = known(query.trigger_s, "trigger_s", invalid)
-    idle = _is_idle(offsets, active, ended_at, now - max(settings.rate_window_s, 2 * (trigger_s or 0.0)))
-    marks = () if idle else marks
     batch_s = 0.0 if idle else _batch_time(duration_s, active, since, running_at)
     waits = [find_wait(source, offsets, invalid) for source in query.sources]
     waits_s = [wait.ends_s(trigger_s) for wait in waits]

@@ -239,9 +239,14 @@ def rescale_cost(target: int, context: Context) -> Change | None:
     return _enough_to_catch_up(target, context, cost, required_rate(arriving, lag, threshold, catch_up_s))
 
 
+_DEAR_S = 1200.0
+"""For so long a decrease waits because of what changes took: only another change can show that it is less now."""
+
+
 def _too_dear(context: Context, cost: Cost, lag: float, threshold: float) -> Change | None:
-    """A decrease that would itself break the objective waits."""
-    if lag <= threshold:
+    """A decrease that would itself break the objective waits, but not for ever."""
+    measured_at = context.state.changed_at
+    if lag <= threshold or (measured_at is not None and context.assessment.at - measured_at >= _DEAR_S):
         return None
     text = f"{describe_cost(cost)}, {records(lag)} would wait then, {count(threshold)} may"
     return stay(context, ReasonCode.RESCALE_COST, text, lag=lag, threshold=threshold)

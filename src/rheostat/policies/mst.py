@@ -544,7 +544,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         """The model, and what it still needs; None: every query has one."""
         if state.queries and all(each.model is not None for each in state.queries):
             return None
-        return "the model of what executors carry", "no query has been at its limit, nor healthy for three samples"
+        return "the model of what executors carry", "no query has been at its limit, nor healthy for two batches"
 
     def _is_settled(self, assessment: Assessment, n: int, least: int = 0) -> bool:
         """Whether figures belong to the current target: all registered, and the first batches over."""
