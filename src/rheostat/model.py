@@ -86,6 +86,10 @@ class StageWork(NamedTuple):
     busy_s: float
 
 
+_COPIES = 2
+"""Copies of a task, itself included, that may read the records of a batch again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The last finished micro-batch, from its progress event.
@@ -103,7 +107,7 @@ class Batch:
         stages: in order; empty where they are unknown.
         offsets: how far it went in each source, in the order of the plan, with offsets that are no records; None where
             its start is unknown. Empty: not told.
-        reread_s: task time of the stages that read more records than the batch has: other data than its input, anew.
+        reread_s: task time of the stages that read more than twice the records of the batch: other data than its input.
             None: unknown, as are the two below.
         reread_least_s: the mean task time of the longest of them, which no number of slots shortens.
         reread_records: records that they read.
@@ -129,12 +133,14 @@ class Batch:
     def with_reads(self, read: Sequence[int | None]) -> Batch:
         """The batch with what its stages read anew, from the records that each has ``read``.
 
-        No stage reads more records of the sources than the batch has, nor more parts of a batch that is kept: what does
-        reads other data. A table that is smaller than the batch costs little beside it.
+        No stage reads more records of the sources than the batch has, nor more parts of a batch that is kept, but for
+        copies of its tasks (speculation, retries): what reads more than twice as many reads other data. A smaller table
+        costs little beside the batch.
         """
         if self.records is None or None in read or len(read) != len(self.stages):
             return self
-        found = [(work, n) for work, n in zip(self.stages, read, strict=True) if n is not None and n > self.records]
+        most = _COPIES * self.records
+        found = [(work, n) for work, n in zip(self.stages, read, strict=True) if n is not None and n > most]
         return replace(
             self,
             reread_s=sum([work.busy_s for work, _ in found]),

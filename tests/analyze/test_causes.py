@@ -184,6 +184,7 @@ def test_a_window_in_which_no_task_ended_goes_on_while_tasks_run():
     [
         pytest.param(2_000_000, 0.8, True, id="most of the batch, in two tasks"),
         pytest.param(1000, None, False, id="a small table"),
+        pytest.param(1911, None, False, id="copies of its tasks"),
         pytest.param(None, None, False, id="unknown"),
     ],
 )
