@@ -33,7 +33,7 @@ def test_a_cold_start_and_the_fixed_part_of_a_batch_are_measured():
 
 def test_a_slow_machine_gets_a_lower_and_flatter_load():
     quiet, busy = DemoPlan().sized(QUIET), DemoPlan().sized(BUSY)
-    assert (quiet.base_rate, quiet.peak_rate, quiet.rise_s) == (50, 530, 48)
+    assert (quiet.base_rate, quiet.peak_rate, quiet.rise_s) == (50, 610, 64)
     assert (busy.base_rate, busy.peak_rate, busy.rise_s) == (30, 320, 118)
     assert quiet.seconds < busy.seconds <= 230
 
@@ -55,9 +55,9 @@ def test_a_rate_that_was_given_is_kept():
 
 def test_the_rise_to_a_rate_that_was_given_has_time_for_every_start():
     own = DemoPlan().sized(QUIET)
-    assert own.peak_rate == 530
-    twice = DemoPlan(peak_rate=1060.0, executors=(1, 12)).sized(QUIET)
-    assert (own.rise_s, twice.rise_s) == (48, 112)
+    assert own.peak_rate == 610
+    twice = DemoPlan(peak_rate=1220.0, executors=(1, 12)).sized(QUIET)
+    assert (own.rise_s, twice.rise_s) == (64, 120)
 
 
 def test_a_static_run_has_the_same_load_and_measures_nothing():

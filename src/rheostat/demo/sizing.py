@@ -31,7 +31,7 @@ _OVERHEAD = 1.1
 """Time of a record ÷ its simulated look-up."""
 _LEAST_ROOM = 1.5
 """P is at least this × the fixed part of a batch, however slow the machine is."""
-_SHARE = 0.7
+_SHARE = 0.8
 """Peak rate ÷ what the greatest number of executors carries."""
 _BASE_SHARE = 0.4
 """Base rate ÷ what one executor carries, at most."""
@@ -129,7 +129,7 @@ def size_load(
 
     >>> quiet = Machine(load_before=0.5, cold_s=8.0, fixed_s=1.4)
     >>> size_load(quiet, base_rate=50.0, bounds=(1, 6), objective_s=20.0, lookup_s=0.004, cap=2400)
-    Sizes(base_rate=50, peak_rate=530.0, one_carries=147.7, rise_s=48)
+    Sizes(base_rate=50, peak_rate=610.0, one_carries=147.7, rise_s=64)
     """
     batch_s = max(REACT_AT * objective_s / 2, _LEAST_ROOM * machine.fixed_s)
     wait_s = _OVERHEAD * lookup_s

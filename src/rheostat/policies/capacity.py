@@ -374,7 +374,7 @@ def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
     if not n or assessment.slow_executors:
         return replace(learned, recent=())
     before = learned.trusted.figure(n)
-    measured = before is not None and before.samples > 0
+    measured = before.rate if before is not None and before.samples else None
     rate = speed_shown(assessment)
     recent, batch_id, bound = add_healthy(assessment, rate, learned.recent, learned.batch_id, measured=measured)
     frame = learned.frame if batch_id == learned.batch_id else follow_frame(learned.frame, assessment)
@@ -383,19 +383,29 @@ def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
 
 
 def add_healthy(
-    assessment: Assessment, rate: float | None, recent: tuple[float, ...], batch_id: int | None, *, measured: bool
+    assessment: Assessment,
+    rate: float | None,
+    recent: tuple[float, ...],
+    batch_id: int | None,
+    *,
+    measured: float | None,
 ) -> tuple[tuple[float, ...], int | None, float | None]:
     """The rates of the last healthy batches in a row, the batch added last, and a lower bound; None: none.
 
     Each batch counts once. A rate over a window counts only without an excess, as it belongs to no batch of its own.
-    ``measured``: whether the present number is, so that only three rates that agree raise its figure.
+    ``measured``: the figure of the present number, if it is a measurement: three rates that agree raise it, or those of
+    two batches that are a jump, as after a cold one.
     """
     if not rate or (assessment.last_batch_records is None and assessment.backlog_excess):
         return (), batch_id, None
     if assessment.last_batch_id is not None and assessment.last_batch_id == batch_id:
         return recent, batch_id, None
     recent, agreed = add_in_a_row(recent, rate)
-    return recent, assessment.last_batch_id, agreed if measured or len(recent) < _FOR_A_BOUND else min(recent)
+    least = min(recent) if len(recent) >= _FOR_A_BOUND else None
+    jumps = assessment.last_batch_records is not None and least is not None and is_jump(least, measured)
+    if measured is not None and not (jumps and (least or 0.0) > measured):
+        return recent, assessment.last_batch_id, agreed
+    return recent, assessment.last_batch_id, least
 
 
 def _is_known(assessment: Assessment, learned: Learned) -> bool:

@@ -249,7 +249,8 @@ class Learner:
         rate = (
             capacity_shown(sampled) if sampled.backlog_excess == 0 or sampled.last_batch_records is not None else None
         )
-        measured = configuration(past.trusted.points, sample.point(0.0)) is not None
+        point = configuration(past.trusted.points, sample.point(0.0))
+        measured = None if point is None else point.throughput
         recent, batch_id, bound = add_healthy(sampled, rate, past.recent, past.batch_id, measured=measured)
         past = replace(past, recent=recent, batch_id=batch_id)
         if bound is None:
