@@ -2,7 +2,7 @@
 
 A batch of r records on n executors takes ``fixed + r × wait ÷ n``; the wait of a record is its simulated look-up. At w
 records/s a batch of length P has w × P records, so n executors carry ``n × (1 − fixed ÷ P) ÷ wait``. P is the batch at
-which the policy wants more executors.
+which the policy wants more executors: two batches wait before one ends, and are worked off in batches of half the lag.
 
 An executor that starts takes the processor from the others, and its first batch is cold. So the rise gives each
 executor the time of a cold start and of two batches, before it asks for the next one.
@@ -31,7 +31,7 @@ _OVERHEAD = 1.1
 """Time of a record ÷ its simulated look-up."""
 _LEAST_ROOM = 1.5
 """P is at least this × the fixed part of a batch, however slow the machine is."""
-_SHARE = 0.8
+_SHARE = 0.85
 """Peak rate ÷ what the greatest number of executors carries."""
 _BASE_SHARE = 0.4
 """Base rate ÷ what one executor carries, at most."""
@@ -129,9 +129,10 @@ def size_load(
 
     >>> quiet = Machine(load_before=0.5, cold_s=8.0, fixed_s=1.4)
     >>> size_load(quiet, base_rate=50.0, bounds=(1, 6), objective_s=20.0, lookup_s=0.004, cap=2400)
-    Sizes(base_rate=50, peak_rate=610.0, one_carries=147.7, rise_s=64)
+    Sizes(base_rate=50, peak_rate=650.0, one_carries=161.5, rise_s=71)
     """
-    batch_s = max(REACT_AT * objective_s / 2, _LEAST_ROOM * machine.fixed_s)
+    per_lag = machine.fixed_s / (objective_s / 2)
+    batch_s = max(machine.fixed_s + REACT_AT * objective_s / 2 * (1 - per_lag), _LEAST_ROOM * machine.fixed_s)
     wait_s = _OVERHEAD * lookup_s
     carries = (1 - machine.fixed_s / batch_s) / wait_s
     most = min(bounds[1] * carries, cap / (machine.fixed_s + wait_s * cap / bounds[1]))
