@@ -539,7 +539,8 @@ class Assessment:
         reread_bound: whether reading it takes so much of the batch that more executors cannot shorten this much.
         run_since: since when the queries have been these runs of themselves; what was learned before is of other runs,
             maybe of other code. None: since the first look.
-        waited_s: the lag without the time before the look that found its record; None: as the lag.
+        waited_s: the least time that the oldest uncommitted record has waited, counted from the look that first saw it
+            if it came alone; None: as the lag.
         spread: by how many records the last batch may differ by chance from what arrives in its time.
         driver_s: part of the last batch in which the driver plans and commits it, however many executors there are; the
             largest over the queries that are not idle.

@@ -109,7 +109,7 @@ def analyze(
     offsets = [history.offsets for history in histories]
     machines = watch_executors(state.machines, cluster_history, observation.cluster, offsets, settings.rate_window_s)
     kept = _keep_gone(past.values(), at, settings.rate_window_s)
-    failing = _name_failing(observation, (*histories, *kept))
+    failing = _name_failing(observation, histories or kept)
     cluster_history = watch_slots(cluster_history, readings)
     recent = [each for each in kept if at - each.seen_at <= settings.rate_window_s]
     runs = follow_present_runs(state, (*histories, *recent), at) if readings else state.runs
@@ -130,7 +130,7 @@ def analyze(
 
 
 KEPT_S = 600.0
-"""For so long it is known how the runs of a query ended that is not there: supervisors wait up to five minutes."""
+"""How long the runs of an absent query are remembered, s: supervisors wait up to five minutes before a restart."""
 
 
 def _keep_gone(histories: Iterable[QueryHistory], at: float, window_s: float) -> list[QueryHistory]:

@@ -35,7 +35,8 @@ class OffsetFigures:
         by_topic: the arrival rate of each topic, sorted by topic; empty where one is unknown.
         waiting_by_topic: ``waiting`` in each topic, None where it is unknown.
         behind: the partition that has missed the objective, where all others are well.
-        waited_s: the lag without the time before the look that found its record.
+        waited_s: the least time that the oldest uncommitted record has waited, counted from the look that first saw it
+            if it came alone.
     """
 
     at: float | None = None

@@ -70,7 +70,7 @@ class Runs(NamedTuple):
     """The runs of a query that broke off.
 
     Attributes:
-        failures: so many in a row, each in one of its first batches, but for the first of them.
+        failures: runs in a row that broke off; all but the first did so within their first batches.
         because: the exception that ended the last of them; None: unknown.
         first_id: the first batch of the present run; None: it has begun none.
         last_id: its last one, or the next.

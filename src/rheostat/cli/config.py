@@ -162,7 +162,8 @@ def _models() -> Iterator[str]:
 
 
 def _events() -> Iterator[str]:
-    moments = " and ".join(f"`{_kind(model)}`" for model in models_in(Event) if not issubclass(model, LastingEvent))
+    *others, last = [f"`{_kind(model)}`" for model in models_in(Event) if not issubclass(model, LastingEvent)]
+    moments = f"{', '.join(others)} and {last}"
     head = f"Entries of `events`, each with its `kind` and these keys; {moments} are moments without `for_s`."
     yield from ["", "## Events", "", head, "", *table(LastingEvent, "")]
     common = tuple(f"| `{key}`" for key in LastingEvent.model_fields)

@@ -270,7 +270,14 @@ def _find_number_shown(trial: Trial, assessment: Assessment, share: float) -> in
 
 def _would_drain_alike(assessment: Assessment, trial: Trial) -> bool:
     """Whether the job falls behind, or less arrives than the number before processes."""
-    return assessment.draining is False or (bool(assessment.draining) and (assessment.arrival_rate or 0.0) < trial.rate)
+    carried = trial.rate * _share_of_tasks(assessment)
+    return assessment.draining is False or (bool(assessment.draining) and (assessment.arrival_rate or 0.0) < carried)
+
+
+def _share_of_tasks(assessment: Assessment) -> float:
+    """Share of the last batch in which tasks run: the rates of a trial are of that part. 1 where it is unknown."""
+    work_s, batch_s = assessment.work_s, assessment.last_batch_s
+    return min(1.0, work_s / batch_s) if work_s and batch_s and assessment.queries == 1 else 1.0
 
 
 def _may_carry(assessment: Assessment, trial: Trial, most: int | None) -> bool:
@@ -278,12 +285,11 @@ def _may_carry(assessment: Assessment, trial: Trial, most: int | None) -> bool:
 
     The rate is taken to grow as n^b. It is one of the executors' part of a batch, so only that part of the time has it.
     """
-    arrival, work_s, batch_s = assessment.arrival_rate, assessment.work_s, assessment.last_batch_s
+    arrival = assessment.arrival_rate
     if most is None or most <= trial.after or not arrival or not trial.rate or trial.best <= trial.rate:
         return False
-    share = min(1.0, work_s / batch_s) if work_s and batch_s and assessment.queries == 1 else 1.0
     power = log(trial.best / trial.rate) / log(trial.after / trial.before)
-    reach: float = trial.best * share * (most / trial.after) ** power
+    reach: float = trial.best * _share_of_tasks(assessment) * (most / trial.after) ** power
     return reach >= arrival
 
 

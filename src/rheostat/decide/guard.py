@@ -302,15 +302,15 @@ def driver_bound(target: int, context: Context) -> Change | None:
 
 
 def data_reread(target: int, context: Context) -> Change | None:
-    """No increase while most of a late batch passes with reading data anew, in too few tasks for more slots."""
+    """No increase while most of the batch passes with reading data anew, in too few tasks for more slots."""
     assessment = context.assessment
     if assessment.reread is None or not assessment.reread_bound:
         return None
-    text = f"{assessment.reread}: its tasks have a slot each, so more executors do not help; {_KEEP_IT}"
+    text = f"{assessment.reread}: its tasks have a slot each, so more executors do not help; {_CACHE_IT}"
     return stay(context, ReasonCode.DATA_REREAD, text, wanted=float(target), reread_share=assessment.reread_share)
 
 
-_KEEP_IT = "cache it, or read less of it"
+_CACHE_IT = "cache it, or read less of it"
 
 
 _OUT_OF_MEMORY = re.compile(r"ExecutorLost|OutOfMemory|heap space|code 137|code 143|killed by", re.IGNORECASE)
@@ -367,7 +367,7 @@ def ineffective(target: int, context: Context) -> Change | None:
 def _name_cause(useless: Useless, context: Context) -> str:
     """The cause in words; that of one partition names it, and says what to do."""
     hot = context.assessment.hot
-    return f"{useless.cause}: {hot}; {SPREAD}" if useless.cause is Cause.PARTITION and hot else useless.cause.value
+    return f"{useless.cause}: {hot}; {SPREAD_KEYS}" if useless.cause is Cause.PARTITION and hot else useless.cause.value
 
 
 def failed_before(target: int, context: Context) -> Change | None:
@@ -400,7 +400,7 @@ def excluded_again(target: int, context: Context) -> Change | None:
 # Steps on the size: tolerance, alignment, what is of use, and how much at a time.
 
 
-SPREAD = "spread its keys, or set minPartitions so that several tasks read it"
+SPREAD_KEYS = "spread its keys, or set minPartitions so that several tasks read it"
 """Advice where one partition limits the job."""
 
 
@@ -439,7 +439,7 @@ def useful_executors(target: int, context: Context) -> Change | None:
         text = (
             f"{assessment.behind} is {lag} behind and the others are not: one task reads it, more executors do not help"
         )
-        return stay(context, ReasonCode.USELESS_EXECUTORS, f"{text}; {SPREAD}")
+        return stay(context, ReasonCode.USELESS_EXECUTORS, f"{text}; {SPREAD_KEYS}")
     if most is None:
         return None
     of_slots = several(assessment.slots_per_executor, "slot") if assessment.slots_per_executor else "unknown slots"
@@ -676,7 +676,7 @@ def leaving_first(assessment: Assessment, replacing: Replacing | None) -> tuple[
 
 
 def name_causes(reason: Reason, assessment: Assessment) -> Reason:
-    """The reason of a decision, with what takes time in vain named in it.
+    """The reason of a decision, with what costs time appended: failing queries, garbage collection, data read anew.
 
     >>> name_causes(Reason(ReasonCode.STEADY, "all is well"), Assessment(0.0, failing=("the query b has failed",))).text
     'all is well; the query b has failed'
@@ -687,7 +687,7 @@ def name_causes(reason: Reason, assessment: Assessment) -> Reason:
         causes.append(f"{assessment.gc}: give each more memory, or fewer slots")
         figures = {**figures, "gc_share": assessment.gc_share}
     if assessment.reread is not None and assessment.reread not in reason.text:
-        causes.append(f"{assessment.reread}: {_KEEP_IT}")
+        causes.append(f"{assessment.reread}: {_CACHE_IT}")
         figures = {**figures, "reread_share": assessment.reread_share}
     reason = replace(reason, text="; ".join([reason.text, *causes]), figures=figures) if causes else reason
     return name_slow(reason, assessment)

@@ -354,7 +354,8 @@ def learn_arrival(assessment: Assessment, learned: Learned, memory: int | None) 
 
 def learn_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Learn from an overloaded sample, Algorithm 1 corrected: a measurement, or a first lower bound."""
-    learned, rate, n = replace(learned, recent=()), speed_shown(assessment), assessment.executors
+    learned, n = replace(learned, recent=()), assessment.executors
+    rate = _speed_to_learn(assessment, learned.frame)
     skipped = cap_limits(assessment) or bool(assessment.slow_executors) or _is_known(assessment, learned)
     if not rate or not n or skipped:
         return learned
@@ -375,7 +376,7 @@ def learn_healthy(assessment: Assessment, learned: Learned) -> Learned:
         return replace(learned, recent=())
     before = learned.trusted.figure(n)
     measured = before.rate if before is not None and before.samples else None
-    rate = speed_shown(assessment)
+    rate = _speed_to_learn(assessment, learned.frame)
     recent, batch_id, bound = add_healthy(assessment, rate, learned.recent, learned.batch_id, measured=measured)
     frame = learned.frame if batch_id == learned.batch_id else follow_frame(learned.frame, assessment)
     learned = replace(learned, recent=recent, batch_id=batch_id, frame=frame)
@@ -481,7 +482,7 @@ def needed(rate: float, capacity: float) -> int:
 
 
 def driver_part_s(assessment: Assessment) -> float:
-    """F of the last batch, s; 0 where it is unknown, or not that of the batch whose records are known."""
+    """The driver's part f of the last batch, s; 0: unknown, or of another batch than the records."""
     driver_s, batch_s = assessment.driver_s, assessment.last_batch_s
     if driver_s is None or not batch_s or assessment.last_batch_records is None:
         return 0.0
@@ -500,11 +501,19 @@ def speed_shown(assessment: Assessment) -> float | None:
     return rate * assessment.last_batch_s / (assessment.last_batch_s - driver_s)
 
 
+def _speed_to_learn(assessment: Assessment, frame: Frame) -> float | None:
+    """The speed shown; a rate over a window contains the driver's part already."""
+    rate = speed_shown(assessment)
+    return rate if rate is None or assessment.last_batch_records is not None else frame.speed_for(rate)
+
+
 def follow_frame(past: Frame, assessment: Assessment) -> Frame:
     """The frame with one more batch: f is a mean in which the past weighs four batches, τ and cap are its own."""
     records, period_s = assessment.last_batch_records, assessment.period_s
     if records is None or not period_s:
         return past
+    if assessment.driver_s is None and past.driver_s:
+        return replace(past, period_s=period_s)
     driver_s = driver_part_s(assessment)
     if past.driver_s:
         driver_s = mean_with(past.driver_s, _FRAMES, driver_s, _FRAMES)
@@ -554,7 +563,7 @@ def _find_speed(assessment: Assessment, speed: float | None, frame: Frame) -> fl
         speed = None
     arrived = (assessment.arrival_rate or 0.0) * (last_s or 0.0)
     if speed is not None and records is not None and records < arrived <= records + assessment.spread:
-        speed = assessment.arrival_rate
+        speed = max(speed, assessment.arrival_rate or 0.0)
     works = assessment.running and assessment.active_tasks != 0
     runs_s = batch_s if works and batch_s and batch_s > (last_s or 0.0) else 0.0
     if assessment.in_flight and runs_s and runs_s >= shows_s and runs_s > frame.driver_s:

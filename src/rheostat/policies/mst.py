@@ -2,9 +2,9 @@
 
 MST = α · n^β − γ · ND (:mod:`rheostat.learn.throughput`), where ND is the greatest round trip among the nodes in use.
 
-* *Overloaded* (S2, Algorithm 1): the backpressure of a query is high (:mod:`rheostat.analyze.batches`). Its present
-  throughput CT is then a measurement of MST, and the model is fitted again. Several queries are measured each by
-  itself; the application needs the sum.
+* *Overloaded* (S2, Algorithm 1): the backpressure of a query is high (:mod:`rheostat.analyze.batches`). What it
+  carries (as published: its present throughput CT) is then a measurement of MST, and the model is fitted again. Several
+  queries are measured each by itself; the application needs the sum.
 * *Up* (Algorithm 3): n + 1 as published. Ours: the smallest n' with MST(n', ND') ≥ (w + excess ÷ D) ÷ (1 − T), w being
   the arrival rate and D = ``catch_up_lags`` × the objective's lag; with ``grow_at`` before anything is overloaded.
 * *Down* (Algorithms 2 and 4, corrected): DT = 100 · (MST − CT) ÷ MST ≥ T is a surplus. The farthest nodes are removed
@@ -184,19 +184,20 @@ def split_by_query(
     loads = [load for load in assessment.by_query if not load.idle] or assessment.by_query
     if not loads:
         return (QuerySample(past.get("") or QueryModel(), assessment, float(executors), distance_ms),)
-    runs = [_running_share(load.batch_s, load.trigger_s) for load in loads]
+    runs = [_share_of_interval(load.batch_s, load.trigger_s) for load in loads]
     known = [each for each in runs if each is not None]
     shares = known if len(known) == len(runs) and sum(known) > 0 else [1.0] * len(runs)
     samples = []
     for load, share in zip(loads, shares, strict=True):
         own = {name: value for name, value in load._asdict().items() if name != "query_id"}
-        view = replace(assessment, last_batch_s=load.batch_s, by_query=(), **own)
+        last_s = load.batch_s if assessment.last_batch_records is None else assessment.last_batch_s
+        view = replace(assessment, last_batch_s=last_s, by_query=(), **own)
         model = past.get(load.query_id) or QueryModel(load.query_id)
         samples.append(QuerySample(model, view, executors * share / sum(shares), distance_ms))
     return tuple(samples)
 
 
-def _running_share(batch_s: float | None, trigger_s: float | None) -> float | None:
+def _share_of_interval(batch_s: float | None, trigger_s: float | None) -> float | None:
     if batch_s is None or trigger_s is None:
         return None
     longest = max(batch_s, trigger_s)

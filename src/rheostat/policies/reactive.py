@@ -9,7 +9,7 @@ only where the objective is about to be missed. So ``occupancy ≥ occupancy_lim
 batches that take τ the job is at its capacity by definition. So is an *expected wait* of ``wait_limit`` × the
 objective's lag while more arrives than is processed [ours], which is detected 20 to 30 s earlier on a steep rise::
 
-    expected wait = backlog ÷ (processed × max(trigger, batch) ÷ batch)
+    expected wait = backlog ÷ (records of the last batch ÷ its duration)
 
 With w the arrival rate, n the current target, N(r) the smallest number that carries r
 (:mod:`rheostat.policies.capacity`):

@@ -181,7 +181,15 @@ def learn_batch(
     if fixed is not None:
         return _add_measurement(table, row, memory, record_change)
     is_more = rate > (table.rows.trusted.speed(row.executors) or 0.0)
-    return replace(table, rows=insert_row(weigh_figures(table.rows, row), row, NOISE)) if is_more else table
+    return replace(table, rows=_insert_bound(table.rows, row)) if is_more else table
+
+
+def _insert_bound(rows: Learned, row: Figure) -> Learned:
+    """The rows with a lower bound; doubtful ones of other numbers wait for a measurement."""
+    rows = weigh_figures(rows, row)
+    doubtful = [each for each in rows.trust.doubtful(rows.figures) if each.executors != row.executors]
+    figures = [*doubtful, *insert_row(rows.trusted, row, NOISE).figures]
+    return replace(rows, figures=tuple(sorted(figures, key=lambda each: each.executors)))
 
 
 def _add_measurement(table: Table, row: Figure, memory: int | None, record_change: float) -> Table:
