@@ -171,7 +171,7 @@ def test_what_does_not_count_leaves_the_trial_as_it_is(changes):
 def test_the_best_batch_counts_and_a_batch_counts_once():
     trial = TRIAL._replace(after=3)
     first = judge_trial(trial, limited(1100.0, 4, 820.0, executors=3), 0.3, 600.0)
-    assert first == trial._replace(best=820.0, samples=1, batches=4)
+    assert first == trial._replace(best=820.0, samples=1, batches=4, first=(3, 820.0))
     assert isinstance(first, Trial)
     assert judge_trial(first, limited(1110.0, 4, 850.0, executors=3), 0.3, 600.0) == first
     second = judge_trial(first, limited(1120.0, 5, 810.0, executors=3), 0.3, 600.0)
@@ -357,7 +357,7 @@ def test_increases_that_follow_one_another_are_judged_together():
         decision, state = decide(limited(at, 4, 150.0, executors=before), state, replace(plans, policy=policy))
         end = outcome(OutcomeStatus.APPLIED, target, before, target)
         state = learn(replace(end, at=at + 5, decision_id=decision.decision_id), state, plans)
-    assert state.guard.trial == Trial(1, 7, 1035.0, 150.0, best=150.0, samples=1)
+    assert state.guard.trial == Trial(1, 7, 1035.0, 150.0, best=150.0, samples=1, first=(3, 150.0))
 
 
 def test_an_old_state_loads():

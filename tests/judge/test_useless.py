@@ -254,3 +254,16 @@ def test_executors_that_help_are_never_called_useless(job, shape):
     recorder = play("reactive", job, shape, 2400.0)
     assert ReasonCode.INEFFECTIVE not in {*recorder.holds, *(act.code for act in recorder.acts)}
     assert max(act.after for act in recorder.acts) > 2
+
+
+@pytest.mark.parametrize(
+    "policy", [name for name in POLICIES if name.values[0] in {"reactive", "router", "mst", "hpa"}]
+)
+def test_where_records_become_dearer_the_executors_that_help_stay(policy):
+    """From 600 s on each record costs 2.5 times as much: eight or more are needed, four were."""
+    stages = [{"name": "read", "cost_ms": 0.4}, {"name": "aggregate", "tasks": 48, "cost_ms": 0.2, "stateful": True}]
+    dearer = {"kind": "drift", "at_s": 600, "factor": 2.5, "over_s": 60}
+    job = {"partitions": 24, "stages": stages, "events": [dearer], "start_executors": 4, "executors": [1, 12]}
+    made = [each for each in changes(play(policy, job | {"batch_cap": None}, "constant:6000@3000")) if each[0] <= 3000]
+    assert made[-1][2] >= 8, made
+    assert not [each for each in made if each[0] > 900 and each[2] <= 7], made

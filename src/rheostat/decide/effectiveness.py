@@ -82,6 +82,7 @@ class Trial(NamedTuple):
         early: rates of the last batches that ended while the number was growing, each for the number that it began on.
         steps: each number so far, and the id of the first batch that began on it.
         batch_id: the last of these batches.
+        first: the first number of more executors that was seen at work, and its rate; None: none yet.
     """
 
     before: int
@@ -94,6 +95,7 @@ class Trial(NamedTuple):
     early: tuple[float, ...] = ()
     steps: tuple[tuple[int, int], ...] = ()
     batch_id: int | None = None
+    first: tuple[int, float] | None = None
 
 
 class Useless(NamedTuple):
@@ -214,6 +216,10 @@ def judge_trial(
         judged = trial = trial._replace(best=best, samples=trial.samples + 1, batches=assessment.batches)
     if not trial.rate and not elsewhere:
         return trial
+    if trial.first is None:
+        trial = trial._replace(first=(number, rates[-1]))
+    if not elsewhere and _has_changed(trial, number, judged.best):
+        return None
     brought = judged.best / trial.rate - 1 if trial.rate else 0.0
     if brought >= max(share * promised, _NOISE) and not elsewhere:
         return None if number == trial.after else trial
@@ -234,6 +240,18 @@ def judge_trial(
         cause=cause,
         back=back,
     )
+
+
+def _has_changed(trial: Trial, number: int, best: float) -> bool:
+    """Whether records cost more than at the number before, while more executors help by half of what they promise.
+
+    >>> trial = Trial(4, 8, 0.0, 6400.0, first=(5, 2950.0))
+    >>> _has_changed(trial, 8, 4155.0), _has_changed(trial, 8, 3500.0)
+    (True, False)
+    """
+    if trial.first is None or trial.first[0] >= number or best >= trial.rate * (1 - _NOISE):
+        return False
+    return best >= trial.first[1] * (1 + max((number / trial.first[0] - 1) / 2, _NOISE))
 
 
 def _missing(before: int, after: int, share: float) -> float:
@@ -395,7 +413,10 @@ def update_useless(useless: Useless, assessment: Assessment, current: int, setti
         return None
     rate = limited_rate(assessment)
     if assessment.executors == current and _is_warm(assessment) and assessment.batches != useless.batches:
-        doubts = useless.doubts + 1 if rate is not None and _differs(useless, rate, current, settings) else 0
+        doubts = 0
+        if rate is not None and _differs(useless, rate, current, settings):
+            far = rate < (1 - 2 * _OTHER) * min(useless.before_rate, useless.rate)
+            doubts = useless.doubts + (_SAMPLES if far else 1)
         useless = useless._replace(doubts=doubts, batches=assessment.batches)
         if doubts >= _SAMPLES:
             return None

@@ -384,7 +384,7 @@ def failed_before(target: int, context: Context) -> Change | None:
 
 
 def excluded_again(target: int, context: Context) -> Change | None:
-    """No decrease that counts on executors in the place of excluded ones, where those are excluded too.
+    """No decrease that counts on all executors, where some are excluded again after excluded ones were replaced.
 
     So many stay that the target works when as large a share is excluded; where it works now, the excluded ones may go.
     """
@@ -393,7 +393,7 @@ def excluded_again(target: int, context: Context) -> Change | None:
         return None
     most = there if context.assessment.excluded and target <= there else context.current
     allowed = max(target, min(most, math.ceil(target / working[0]) if working[0] else most))
-    text = f"executors in the place of excluded ones are excluded too, at times only {percent(working[0])} work"
+    text = f"executors were excluded again after others had been replaced, at times only {percent(working[0])} work"
     return _limit(context, target, allowed, ReasonCode.EXCLUDED_AGAIN, text, working=working[0])
 
 

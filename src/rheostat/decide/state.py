@@ -263,7 +263,9 @@ def _judge_increases(
 def _watch_failures(assessment: Assessment, guard: GuardState, settings: GuardSettings) -> GuardState:
     """A change that is answered by failures becomes a refused one; one that stands without is forgotten as such."""
     at, watch = assessment.at, guard.watch
-    failing_since = (at if guard.failing_since is None else guard.failing_since) if tasks_fail(assessment) else None
+    none_ended = not assessment.failed_tasks and assessment.ended_tasks == 0  # so it is not known to be over
+    fails = tasks_fail(assessment) or (none_ended and guard.failing_since is not None)
+    failing_since = (at if guard.failing_since is None else guard.failing_since) if fails else None
     lost_at = at if assessment.lost_executors else guard.lost_at
     if failing_since != guard.failing_since or lost_at != guard.lost_at:
         guard = replace(guard, failing_since=failing_since, lost_at=lost_at)
