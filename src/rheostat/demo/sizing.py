@@ -29,9 +29,11 @@ WARM_BATCHES = 2
 
 _OVERHEAD = 1.1
 """Time of a record ÷ its simulated look-up."""
+_WARMS = 0.8
+"""Fixed part of a batch at the peak ÷ that of the warm-up: the driver's code is not compiled yet."""
 _LEAST_ROOM = 1.5
 """P is at least this × the fixed part of a batch, however slow the machine is."""
-_SHARE = 0.85
+_SHARE = 0.9
 """Peak rate ÷ what the greatest number of executors carries."""
 _BASE_SHARE = 0.4
 """Base rate ÷ what one executor carries, at most."""
@@ -129,13 +131,13 @@ def size_load(
 
     >>> quiet = Machine(load_before=0.5, cold_s=8.0, fixed_s=1.4)
     >>> size_load(quiet, base_rate=50.0, bounds=(1, 6), objective_s=20.0, lookup_s=0.004, cap=2400)
-    Sizes(base_rate=50, peak_rate=650.0, one_carries=161.5, rise_s=71)
+    Sizes(base_rate=50, peak_rate=750.0, one_carries=172.8, rise_s=69)
     """
-    per_lag = machine.fixed_s / (objective_s / 2)
-    batch_s = max(machine.fixed_s + REACT_AT * objective_s / 2 * (1 - per_lag), _LEAST_ROOM * machine.fixed_s)
+    fixed_s = _WARMS * machine.fixed_s
+    batch_s = max(fixed_s + REACT_AT * objective_s / 2 * (1 - fixed_s / (objective_s / 2)), _LEAST_ROOM * fixed_s)
     wait_s = _OVERHEAD * lookup_s
-    carries = (1 - machine.fixed_s / batch_s) / wait_s
-    most = min(bounds[1] * carries, cap / (machine.fixed_s + wait_s * cap / bounds[1]))
+    carries = (1 - fixed_s / batch_s) / wait_s
+    most = min(bounds[1] * carries, cap / (fixed_s + wait_s * cap / bounds[1]))
     peak = round(_SHARE * most, -1) if peak_rate is None else peak_rate
     steps = max(1, math.ceil(peak / carries) - bounds[0])
     rise_s = min(max(steps * (machine.cold_s + 2 * batch_s), _RISE_S[0]), _RISE_S[1])
