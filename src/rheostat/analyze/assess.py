@@ -129,7 +129,7 @@ def analyze(
     ), state
 
 
-KEPT_S = 600.0
+_KEPT_S = 600.0
 """How long the runs of an absent query are remembered, s: supervisors wait up to five minutes before a restart."""
 
 
@@ -139,7 +139,7 @@ def _keep_gone(histories: Iterable[QueryHistory], at: float, window_s: float) ->
     for each in histories:
         if 0 <= at - each.seen_at <= window_s:
             kept.append(each)
-        elif 0 <= at - each.seen_at <= KEPT_S:
+        elif 0 <= at - each.seen_at <= _KEPT_S:
             kept.append(QueryHistory(query_id=each.query_id, run_id=each.run_id, seen_at=each.seen_at, runs=each.runs))
     return kept
 

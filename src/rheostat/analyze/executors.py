@@ -530,9 +530,8 @@ def watch_executors(
     )
     slots = dict(zip(cluster.roster.ids, cluster.roster.task_slots, strict=True))
     if 0 < sum(len(each.topics) for each in offsets) < sum(slots[each] or 1 for each in counters.ids):
-        return machines._replace(
-            suspects=(), slow=(), slower=(), factor=None
-        )  # those without a partition have other tasks
+        # those without a partition have other tasks
+        return machines._replace(suspects=(), slow=(), slower=(), factor=None)
     times = task_times(past.counters, counters, at - past.at)
     cold = _cold_executors(past.counters, cluster.roster, past.at)
     warm = {name: task_s for name, task_s in times.items() if name not in cold}

@@ -126,7 +126,6 @@ class Situation:
     """
 
     at: float
-
     workers: tuple[Worker, ...]
     view: MasterView | None
     free_ids: tuple[int, ...]

@@ -39,6 +39,7 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
+from rheostat.analyze.assess import IN_USE
 from rheostat.analyze.batches import DRIVEN
 from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
 from rheostat.decide.rates import busy_rate, last_batch_s
@@ -57,7 +58,6 @@ MOST_EXECUTORS = 1_000_000
 
 _IN_A_ROW = 3
 _FOR_A_BOUND = 2
-_IN_USE = 0.5
 _LONG = 0.5
 _WAVES = 2.0
 _KEPT = 5
@@ -356,7 +356,7 @@ def learn_overload(assessment: Assessment, learned: Learned, memory: int | None)
     """Learn from an overloaded sample, Algorithm 1 corrected: a measurement, or a first lower bound."""
     learned, n = replace(learned, recent=()), assessment.executors
     rate = _speed_to_learn(assessment, learned.frame)
-    skipped = cap_limits(assessment) or bool(assessment.slow_executors) or _is_known(assessment, learned)
+    skipped = cap_limits(assessment) or bool(assessment.slow_executors) or _is_known(assessment, learned.batch_id)
     if not rate or not n or skipped:
         return learned
     learned = replace(learned, batch_id=assessment.last_batch_id, frame=follow_frame(learned.frame, assessment))
@@ -399,7 +399,7 @@ def add_healthy(
     """
     if not rate or (assessment.last_batch_records is None and assessment.backlog_excess):
         return (), batch_id, None
-    if assessment.last_batch_id is not None and assessment.last_batch_id == batch_id:
+    if _is_known(assessment, batch_id):
         return recent, batch_id, None
     recent, agreed = add_in_a_row(recent, rate)
     least = min(recent) if len(recent) >= _FOR_A_BOUND else None
@@ -409,15 +409,15 @@ def add_healthy(
     return recent, assessment.last_batch_id, least
 
 
-def _is_known(assessment: Assessment, learned: Learned) -> bool:
+def _is_known(assessment: Assessment, batch_id: int | None) -> bool:
     """Whether the last batch has been learned from already: a batch counts once, however many samples show it."""
-    return assessment.last_batch_id is not None and assessment.last_batch_id == learned.batch_id
+    return assessment.last_batch_id is not None and assessment.last_batch_id == batch_id
 
 
 def in_use(assessment: Assessment) -> bool:
     """Whether the slots are busy for half of the executors' part of the time or more, as far as is known."""
     busy, driver_s, batch_s = assessment.busy_ratio, driver_part_s(assessment), assessment.last_batch_s
-    return busy is None or busy >= _IN_USE * (1 - driver_s / batch_s if batch_s else 1.0)
+    return busy is None or busy >= IN_USE * (1 - driver_s / batch_s if batch_s else 1.0)
 
 
 def _is_long(assessment: Assessment) -> bool:
