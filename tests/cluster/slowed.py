@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,16 @@ TASK_S, SLOW_TASK_S = 0.1, 1.5
 
 
 @contextmanager
-def session(lab: Lab, name: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def session(
+    lab: Lab, name: str, conf: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
+) -> Iterator[SparkSession]:
     """On the master of the lab, which has no Workers yet."""
     with pytest.MonkeyPatch.context() as here:
         for key, value in lab.cluster.driver_environment().items():
             here.setenv(key, value)
         builder = SparkSession.builder.appName(name)
         for key, value in (
-            lab.cluster.driver_conf() | {"spark.sql.shuffle.partitions": "4"} | dict(conf or {})
+            lab.cluster.driver_conf(jars=jars) | {"spark.sql.shuffle.partitions": "4"} | dict(conf or {})
         ).items():
             builder = builder.config(key, value)
         made = builder.getOrCreate()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from tests.cluster.support import EXECUTOR_MB, Load, until, worker
+from tests.cluster.slowed import session
+from tests.cluster.support import Load, until, worker
 
 from rheostat.analyze.assess import analyze
 from rheostat.analyze.state import AnalysisSettings, AnalysisState
@@ -28,18 +29,9 @@ ROWS = 300_000
 
 @pytest.fixture(scope="module")
 def spark(field: Lab) -> Iterator[SparkSession]:
-    conf = field.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
-    conf |= {"spark.ui.port": "0", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "2"}
-    with pytest.MonkeyPatch.context() as here:
-        for name, value in field.cluster.driver_environment().items():
-            here.setenv(name, value)
-        builder = SparkSession.builder.appName("causes")
-        for key, value in conf.items():
-            builder = builder.config(key, value)
-        made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
+    conf = {"spark.ui.port": "0", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "2"}
+    with session(field, "causes", conf, kafka_connector_jars()) as made:
+        yield made
 
 
 class Watcher:

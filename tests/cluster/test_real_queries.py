@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.support import EXECUTOR_MB, Journal, Load, until, worker
+from tests.cluster.slowed import session
+from tests.cluster.support import Journal, Load, until, worker
 
 import rheostat
 from rheostat.analyze.assess import analyze
@@ -31,18 +32,9 @@ SETTINGS = {"profile": "demo", "sample_s": 1.0}
 
 @pytest.fixture(scope="module")
 def spark(field: Lab) -> Iterator[SparkSession]:
-    conf = field.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
-    conf |= {"spark.ui.port": "0", "spark.ui.showConsoleProgress": "false", "spark.locality.wait": "200ms"}
-    with pytest.MonkeyPatch.context() as here:
-        for name, value in field.cluster.driver_environment().items():
-            here.setenv(name, value)
-        builder = SparkSession.builder.appName("queries")
-        for key, value in conf.items():
-            builder = builder.config(key, value)
-        made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("OFF")
-    yield made
-    made.stop()
+    conf = {"spark.ui.port": "0", "spark.ui.showConsoleProgress": "false", "spark.locality.wait": "200ms"}
+    with session(field, "queries", conf, kafka_connector_jars()) as made:
+        yield made
 
 
 def kafka(spark: SparkSession, lab: Lab, **options: str) -> DataFrame:
