@@ -59,6 +59,11 @@ def last(journal: Journal) -> Assessment:
     return cycles[-1].assessment
 
 
+def asked_for(journal: Journal) -> int | None:
+    """The executors that the last executed decision asked for."""
+    return next((each.target for each in reversed(journal.decisions()) if each.acts), None)
+
+
 def test_a_busy_query_is_scaled_up_and_down_beside_one_on_an_empty_topic_and_one_that_cannot_be_measured(
     spark: SparkSession, field: Lab, tmp_path: Path
 ) -> None:
@@ -76,18 +81,18 @@ def test_a_busy_query_is_scaled_up_and_down_beside_one_on_an_empty_topic_and_one
         stack.enter_context(streaming(kafka(spark, field, subscribe="empty"), tmp_path, "empty"))
         stack.enter_context(streaming(spark.readStream.format("rate").load(), tmp_path, "ticks"))
         journal.until(lambda: last(journal).queries == 3 and not last(journal).missing, "figures of the three")
-        journal.until(lambda: journal.executors() == 1, "one executor at the start")
+        journal.until(lambda: asked_for(journal) == 1 and journal.executors() == 1, "one executor at the start")
         load.rate(260)
-        journal.until(lambda: journal.executors() == 2, "a second executor for the busy query")
+        journal.until(lambda: asked_for(journal) == 2 and journal.executors() == 2, "a second one for the busy query")
         load.end()
-        journal.until(lambda: journal.executors() == 1, "one executor without input")
+        journal.until(lambda: asked_for(journal) == 1 and journal.executors() == 1, "one executor without input")
         journal.until(lambda: last(journal).idle, "the measured queries to be known as idle")
 
     seen = [cycle.assessment for cycle in journal.cycles() if cycle.assessment is not None and cycle.assessment.queries]
     assert {(each.query, each.source) for each in seen[-1].unmeasured} == {("ticks", "rate")}
     acted = [decision.action for decision in journal.decisions() if decision.acts]
     assert acted.count(Action.DOWN) >= 1
-    up = next(each.at for each in journal.decisions() if each.action is Action.UP and each.target == 2)
+    up = next(each.at for each in journal.decisions() if each.action is Action.UP and each.target == 2 and each.acts)
     known = [each for each in seen if each.at >= up]
     assert not [each.missing for each in known if each.missing]
 

@@ -91,13 +91,13 @@ def test_a_new_topic_counts_from_its_earliest_offset(
         delete_first(lab, "late-b", 450)
         new = watcher.until(lambda seen: only(seen).sources[0].partitions == 2, "the new topic")
         gate.open.set()
-        both = watcher.until(lambda seen: stands(seen) == (5, 5, 5) and _second(seen).committed == 500, "all committed")
+        watcher.until(lambda seen: stands(seen) == (5, 5, 5) and _second(seen).committed == 500, "all committed")
         ended = watcher.until(lambda seen: (batch := only(seen).batch) is not None and batch.records == 50, "the event")
 
     assert _second(new) == PartitionOffsets("late-b", 0, latest=500, planned=450, committed=450)
     assert only(new).sources[0].topics == ("late-a", "late-b")
     assert assess(before, new).backlog == 5 + 50
-    seen = assess(before, new, both, ended)
+    seen = assess(before, new, ended)
     assert (seen.backlog, seen.processed_rate, seen.last_batch_records) == (0, None, None)
 
 
