@@ -120,6 +120,23 @@ def test_an_increase_that_makes_tasks_fail_is_taken_back_once_they_are_all_of_af
     assert story.sees().reason.code is ReasonCode.FAILED_BEFORE
 
 
+@pytest.mark.parametrize(
+    ("stood_s", "target"),
+    [
+        pytest.param(300.0, 4, id="4 stood well: the increase is the cause"),
+        pytest.param(60.0, 8, id="4 was too short: the first decrease is"),
+    ],
+)
+def test_an_increase_after_a_decrease_that_stood_is_what_failures_answer(stood_s, target):
+    story = Story(8, 4)
+    assert story.sees().target == 4
+    story.rests(stood_s)
+    story.settings = decision_settings(Fixed(6), cooldown_down_s=0.0)
+    assert story.sees().target == 6
+    story.rests(30.0)
+    assert story.sees(failed_tasks=30).target == target
+
+
 def test_executors_that_died_as_often_before_are_no_answer():
     story = Story(6, 6)
     story.sees(lost_executors=1)

@@ -36,6 +36,14 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
 
 
 UP, DOWN, STAY = 8, 2, 5
+WAITING: dict[str, Any] = {
+    "waiting_s": 24.0,
+    "last_batch_s": 26.0,
+    "last_batch_records": 20_000,
+    "period_s": 15.0,
+    "arrival_rate": 1000.0,
+    "batches": 2,
+}
 MANY = (StageLoad(8, 0.75), StageLoad(2, 0.25))
 CHANGED = {"changed_at": AT - 10, "down_blocked_at": AT - 10}
 FAILS = "the query orders has failed 2 times in a row"
@@ -215,6 +223,12 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         ),
         pytest.param(
             UP, {"useful_executors": 6}, 6, ReasonCode.USELESS_EXECUTORS, id="the largest stage keeps six busy"
+        ),
+        pytest.param(UP, WAITING, STAY, ReasonCode.USELESS_EXECUTORS, id="slots wait for a single task"),
+        pytest.param(UP, {**WAITING, "waiting_s": 9.0}, UP, ReasonCode.FIXED, id="more slots would carry the rest"),
+        pytest.param(UP, {**WAITING, "batches": 1}, UP, ReasonCode.FIXED, id="the first batch, which is cold"),
+        pytest.param(
+            UP, {**WAITING, "slow_executors": ("1",)}, UP, ReasonCode.FIXED, id="they wait for a slow machine"
         ),
         pytest.param(
             UP, {"partitions": 7, "useful_executors": 9}, UP, ReasonCode.FIXED, id="a stage larger than the source"

@@ -193,6 +193,14 @@ def test_a_trial_that_takes_too_long_says_nothing():
         pytest.param({"useful_executors": 2}, Cause.PARALLELISM, id="two executors are enough for the largest stage"),
         pytest.param({"skew": 15.0}, Cause.PARTITION, id="one of 30 partitions has half of the records"),
         pytest.param({"partitions": 3, "skew": 1.0}, Cause.BROKER, id="3 partitions: two waves on 2, one on 4"),
+        pytest.param(
+            {"busy_ratio": 0.2, "waiting_s": 9.0, "last_batch_s": 14.0}, Cause.LONG_TASK, id="slots wait for one task"
+        ),
+        pytest.param(
+            {"busy_ratio": 0.6, "waiting_s": 6.0, "last_batch_s": 14.0},
+            Cause.BROKER,
+            id="for less than half of the batch",
+        ),
         pytest.param({"pressure": 0.0}, Cause.DRIVER, id="the driver's part is the bottleneck"),
         pytest.param({"busy_ratio": 0.2}, Cause.DRIVER, id="slots idle while batches run back to back"),
         pytest.param({"pressure": 1.0}, Cause.BROKER, id="busy, and no faster together"),

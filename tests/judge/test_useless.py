@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rheostat.decide.effectiveness import Cause
 from rheostat.decide.policy import policy_names
 from rheostat.judge.cases import LoadSpec, PolicySpec, load_job, settings_for
 from rheostat.judge.simulate import Recorder, run_loop
@@ -43,6 +44,14 @@ QUIET = {**ONE_OF_12, "partition_shares": [20_000] + [1] * 11, "batch_cap": 30_0
 """C = 1906, 1934, 1934 … records/s: nearly all records are in partition 0, the others are never behind."""
 COMES_AND_GOES = {**ONE_OF_12, "events": [{"kind": "skew", "at_s": 900, "for_s": 900, "skew": 2.0}]}
 """C = 1951, 3841, 5671 … records/s; from 900 s to 1800 s two thirds of all records are in partition 0."""
+
+SLOW_PARTITION: dict[str, Any] = {
+    "partitions": 24,
+    "executors": [1, 20],
+    "start_executors": 6,
+    "events": [{"kind": "slow-partition", "at_s": 1200, "for_s": 3000, "factor": 60}],
+}
+"""C ≥ 9000 records/s on 6 executors; for 50 minutes, with all records spread evenly, on no number."""
 
 DRIVER_BOUND = {
     "driver": {"planning_s": 35.0, "commit_s": 0.2},
@@ -89,6 +98,24 @@ def test_executors_that_do_not_help_are_taken_back_and_rarely_tried_again(policy
     assert [after for at, _, after in made if at <= began + 600][-1] <= enough, made
     assert all(after <= enough + 2 for _, after in late), made
     assert sum(after > before for before, after in late) <= 3, made
+
+
+@pytest.mark.parametrize("policy", ["reactive", "router", "mst", "proactive"])
+def test_a_slow_partition_without_more_records_is_told_from_a_slow_driver_and_gets_few_executors(policy):
+    recorder = play(policy, SLOW_PARTITION, "constant:9000@5400", 5400.0)
+    made = changes(recorder)
+    texts = [act.text for act in recorder.acts if act.code == ReasonCode.INEFFECTIVE and " promised " in act.text]
+    assert texts
+    assert all(Cause.LONG_TASK in text for text in texts), texts
+    assert [after for at, _, after in made if at < 4200.0][-1] <= 10, made
+
+
+@pytest.mark.parametrize("policy", ["reactive", "proactive"])
+def test_what_a_number_carries_is_measured_too_where_the_objective_is_nearly_missed_after_a_healthy_batch(policy):
+    """6 carry 11 300/s before the partition slows down and 8100/s then, of which the running batch tells first."""
+    slowed = {**SLOW_PARTITION, "events": [{**SLOW_PARTITION["events"][0], "factor": 20}]}
+    made = changes(play(policy, slowed, "constant:9000@4200", 4200.0))
+    assert len(made) <= 4, made
 
 
 @pytest.mark.parametrize("policy", ["reactive", "router", "mst", "proactive"])

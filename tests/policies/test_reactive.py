@@ -320,19 +320,27 @@ class TestFiguresThatLowUseContradicts:
         assert self.last(*figures, **changes).target == target
 
 
-def test_an_overload_teaches_also_where_two_batches_never_end_within_the_lag():
-    """Batches of 40 s under a lag of 30 s: from 30 s on the number counts as settled, and its rate is learned."""
+@pytest.mark.parametrize(
+    ("batch_s", "target", "measured"),
+    [
+        pytest.param(60.0, 13, 1, id="of a minute: measured"),
+        pytest.param(40.0, 10, 0, id="the first of all is maybe cold: a lower bound"),
+    ],
+)
+def test_an_overload_teaches_also_where_two_batches_never_end_within_the_lag(batch_s, target, measured):
+    """Batches longer than a lag of 30 s: from 30 s on the number counts as settled, and its rate is learned."""
     long: dict[str, Any] = {
         "executors": 5,
         "batches": 1,
-        "batch_s": 40.0,
+        "batch_s": batch_s,
+        "last_batch_s": batch_s,
         "processed_rate": 1000.0,
         "arrival_rate": 1500.0,
     }
     samples = [replace(OVERLOAD, at=1000.0 + 15 * i, **long) for i in range(3)]
     proposals, state = told(reactive(), samples)
-    assert [p.target for p in proposals] == [5, 5, 13]
-    assert state.learned.figures == (Figure(5, 1000.0, 1, 1030.0),)
+    assert [p.target for p in proposals] == [5, 5, target]
+    assert state.learned.figures == (Figure(5, 1000.0, measured, 1030.0),)
 
 
 def test_by_a_lower_bound_alone_an_increase_at_most_doubles_the_number():

@@ -428,15 +428,15 @@ def partition_skew(history: OffsetHistory) -> float | None:
 
 def find_hot_partition(histories: Iterable[OffsetHistory]) -> str | None:
     """The partition with the greatest part of a query's records, as text; None: none has much more than the others."""
-    parts = [
-        (max(sizes) * len(sizes) / sum(sizes), f"partition {number} of {topic}, {percent(max(sizes) / sum(sizes))}")
-        for history in histories
-        for sizes in _sizes(history)
-        for topic, number, size in zip(history.topics, history.numbers, sizes, strict=True)
-        if size == max(sizes)
-    ]
-    skew, text = max(parts, default=(0.0, ""))
-    return f"{text} of the records" if skew >= EXPLAINED else None
+    hottest, text = 0.0, None
+    for history in histories:
+        for sizes in _sizes(history):
+            most, whole = max(sizes), sum(sizes)
+            skew, row = most * len(sizes) / whole, sizes.index(most)
+            if skew >= max(EXPLAINED, hottest):
+                name = f"partition {history.numbers[row]} of {history.topics[row]}"
+                hottest, text = skew, f"{name}, {percent(most / whole)} of the records"
+    return text
 
 
 def partition_heat(history: OffsetHistory) -> float:

@@ -29,7 +29,7 @@ from rheostat.analyze.assess import COUNTS, IN_USE, MOST
 from rheostat.analyze.batches import DRIVEN, HIGH
 from rheostat.config.models import GuardSettings
 from rheostat.decide.partitions import tasks_of_batch, waves
-from rheostat.decide.policy import cap_limits
+from rheostat.decide.policy import WARM_S, cap_limits, is_warm
 from rheostat.decide.rates import batch_rate, last_batch_s, window_rate
 from rheostat.model import Assessment, Outcome
 
@@ -49,8 +49,6 @@ _FULL = 0.9
 _ROUNDING = 1e-9
 _SETTLED = 2
 _WARM = 4
-_WARM_S = 60.0
-"""Executors that have worked so long are warm, however few batches that were."""
 _STEPS = 8
 _PATIENCE = 8
 """Batches that a trial may take, where they are long."""
@@ -67,6 +65,7 @@ class Cause(StrEnum):
     BROKER = "broker"
     GARBAGE = "garbage collection"
     REREAD = "data read anew"
+    LONG_TASK = "single tasks that take long"
 
 
 class Trial(NamedTuple):
@@ -147,14 +146,14 @@ def settled_rate(assessment: Assessment) -> float | None:
     another load, or to records of another cost.
     """
     rates = _rates(assessment)
-    if not rates or not _is_warm(assessment, _SETTLED):
+    if not rates or not is_warm(assessment, _SETTLED):
         return None
     return rates[0] if rates[0] / _ALIKE <= rates[-1] <= rates[0] * _ALIKE else rates[-1]
 
 
 def limited_rate(assessment: Assessment) -> float | None:
     """Records/s while tasks run, over the window, if the job is at its limit and settled; else None."""
-    rates = _rates(assessment) if _is_limited(assessment) and _is_warm(assessment, _SETTLED) else []
+    rates = _rates(assessment) if _is_limited(assessment) and is_warm(assessment, _SETTLED) else []
     return rates[0] if rates else None
 
 
@@ -198,7 +197,7 @@ def judge_trial(
     """
     batch_s, missing = assessment.last_batch_s or 0.0, _missing(trial.before, trial.after, share)
     late = assessment.at - trial.at > max(patience_s, _PATIENCE * batch_s) and missing >= _NOISE
-    settled = assessment.executors == trial.after and _is_warm(assessment, _SETTLED)
+    settled = assessment.executors == trial.after and is_warm(assessment, _SETTLED)
     if late or (settled and _is_healthy(assessment)):
         return None
     trial = _note_step(trial, assessment)
@@ -275,13 +274,13 @@ def _find_number_shown(trial: Trial, assessment: Assessment, share: float) -> in
     """
     there, batch_s, last = assessment.executors or 0, assessment.last_batch_s or 0.0, assessment.last_batch_id
     needed = _SETTLED if _missing(trial.before, trial.after, share) >= _CLEAR else _WARM
-    if there == trial.after and _is_warm(assessment, needed):
+    if there == trial.after and is_warm(assessment, needed):
         return trial.after if assessment.batches > trial.batches else None
     if there < trial.after or last is None or last == trial.batch_id:
         return None
     for number, first in reversed(trial.steps):
         done, needed = last - first + 1, _SETTLED if _missing(trial.before, number, share) >= _CLEAR else _WARM
-        if number < trial.after and (done >= needed or done * batch_s >= _WARM_S):
+        if number < trial.after and (done >= needed or done * batch_s >= WARM_S):
             return number
     return None
 
@@ -345,17 +344,13 @@ def _is_healthy(assessment: Assessment) -> bool:
     return assessment.backlog_excess == 0 and not late
 
 
-def _is_warm(assessment: Assessment, batches: int = _WARM) -> bool:
-    """Whether so many batches have finished at this number, or fewer long ones."""
-    return assessment.batches >= batches or assessment.batches * (assessment.last_batch_s or 0.0) >= _WARM_S
-
-
 def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     """What limits the job, from the most certain to what is left; None: a further wave of tasks does, or nobody knows.
 
     *Capped batch*: batches are full and end before their trigger. *Sink*: it is sick. *Useful parallelism*: the slots
     before had a task each. *One partition*: it is so large that as many slots as helped are as fast as more. *Driver*:
-    its part of the batch, or slots that idle while batches run back to back. *Broker*: the slots are in use, and yet
+    its part of the batch, or slots that idle while batches run back to back. *Single tasks that take long*: they
+    idle because they wait for these. *Broker*: the slots are in use, and yet
     all of them together are no faster: what they share limits them, and the sink is healthy. *Garbage collection*,
     *data read anew*: it takes most of the time that is missing.
     """
@@ -378,6 +373,8 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     for share, cause in ((assessment.gc_share, Cause.GARBAGE), (assessment.reread_share, Cause.REREAD)):
         if (share or 0.0) > MOST * (1 - kept) > 0:
             return cause
+    if (assessment.waiting_s or 0.0) > MOST * (assessment.last_batch_s or 0.0) > 0:
+        return Cause.LONG_TASK
     if assessment.pressure is not None and assessment.pressure <= HIGH:
         return Cause.DRIVER
     if assessment.busy_ratio is None:
@@ -412,7 +409,7 @@ def update_useless(useless: Useless, assessment: Assessment, current: int, setti
     if _is_gone(useless, assessment) or wait_s <= -settings.ineffective_max_s:
         return None
     rate = limited_rate(assessment)
-    if assessment.executors == current and _is_warm(assessment) and assessment.batches != useless.batches:
+    if assessment.executors == current and is_warm(assessment, _WARM) and assessment.batches != useless.batches:
         doubts = 0
         if rate is not None and _differs(useless, rate, current, settings):
             far = rate < (1 - 2 * _OTHER) * min(useless.before_rate, useless.rate)
@@ -450,7 +447,7 @@ def _is_gone(useless: Useless, assessment: Assessment) -> bool:
             return False
         return (assessment.executors or 0) <= useless.helped and work_s > DRIVEN * batch_s and busy >= IN_USE
     if useless.cause is Cause.SINK:
-        as_many = (assessment.executors or 0) >= useless.after and _is_warm(assessment, _SETTLED)
+        as_many = (assessment.executors or 0) >= useless.after and is_warm(assessment, _SETTLED)
         return as_many and assessment.sink is None and not assessment.missing
     return useless.cause is Cause.CAPPED and assessment.capped is False
 

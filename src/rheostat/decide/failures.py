@@ -96,8 +96,15 @@ class Refused(NamedTuple):
 def start_watch(
     before: int, after: int, at: float, past: Watch | None, *, failing: bool, lost_at: float | None
 ) -> Watch:
-    """The watch of a change from ``before`` to ``after``; ``past``: the watch until then, which may go on."""
+    """The watch of a change from ``before`` to ``after``; ``past``: the watch until then, which may go on.
+
+    It does not where a part of a decrease is taken back after the lower number has stood well: what fails then has come
+    with the increase.
+    """
     follows = past is not None and past.after == before and at - past.at <= ANSWER_S and after != past.first
+    stood = past is not None and not (failing or past.deaths) and at - past.at >= _UP_ANSWER_S
+    if after > before and stood:
+        return Watch(before, after, before, at, _UP_ANSWER_S)
     if past is not None and follows and (after > past.first) is past.up:
         goes_on = (after > before) is past.up
         return past._replace(before=before if goes_on else past.first, after=after, at=at)

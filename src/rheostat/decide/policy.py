@@ -114,6 +114,19 @@ def has_finished(assessment: Assessment, batches: int) -> bool:
     return assessment.idle or assessment.batches >= batches
 
 
+WARM_S = 60.0
+"""Executors that have worked so long are warm, however few batches that were."""
+
+
+def is_warm(assessment: Assessment, batches: int) -> bool:
+    """Whether so many batches have finished at the present number of executors, or fewer long ones.
+
+    >>> [is_warm(Assessment(at=0.0, batches=1, last_batch_s=batch_s), 2) for batch_s in (59.0, 60.0)]
+    [False, True]
+    """
+    return assessment.batches >= batches or assessment.batches * (assessment.last_batch_s or 0.0) >= WARM_S
+
+
 def cap_limits(assessment: Assessment) -> bool:
     """Whether batch caps limit the rate: batches are full, and yet end before the next trigger.
 

@@ -15,9 +15,11 @@ their speed s(n) does in the rest of τ::
 * A sample above the limit *measures* the current target if the batch is long (τ ÷ 2 or more, or as large as the batch
   cap allows) and the slots are in use (busy ratio 0.5 or more, or unknown): a stall is not a lack of executors. A
   higher rate replaces the figure, a lower one enters the mean, in which the past weighs at most ``memory`` samples.
+  So does the last batch if it was healthy, where the running one shows first that the objective may be missed.
 * Of two healthy batches in a row the lesser rate is a *lower bound*; a measurement is raised only if three agree within
   a tenth. It raises a figure and never lowers it. So does any sample above the limit where nothing is known. A bound
-  says that so many executors are enough, never that they are not (:meth:`Learned.limit`): by a bound alone an increase
+  says that so many executors are enough, never that they are not (:meth:`Learned.limit`). The first batch of all gives
+  one, too: executors that load their code and start Python show no capacity. By a bound alone an increase
   at most doubles the number (:meth:`Learned.enough_above`).
 * A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
@@ -41,7 +43,7 @@ from pydantic import BaseModel
 
 from rheostat.analyze.assess import IN_USE
 from rheostat.analyze.batches import DRIVEN
-from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
+from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished, is_warm
 from rheostat.decide.rates import busy_rate, last_batch_s
 from rheostat.decide.trust import Trust, drop_old, is_jump
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
@@ -354,12 +356,15 @@ def learn_arrival(assessment: Assessment, learned: Learned, memory: int | None) 
 
 def learn_overload(assessment: Assessment, learned: Learned, memory: int | None) -> Learned:
     """Learn from an overloaded sample, Algorithm 1 corrected: a measurement, or a first lower bound."""
-    learned, n = replace(learned, recent=()), assessment.executors
+    was_healthy, learned, n = bool(learned.recent), replace(learned, recent=()), assessment.executors
     rate = _speed_to_learn(assessment, learned.frame)
-    skipped = cap_limits(assessment) or bool(assessment.slow_executors) or _is_known(assessment, learned.batch_id)
+    counted = _is_known(assessment, learned.batch_id) and not was_healthy
+    skipped = cap_limits(assessment) or bool(assessment.slow_executors) or counted
     if not rate or not n or skipped:
         return learned
     learned = replace(learned, batch_id=assessment.last_batch_id, frame=follow_frame(learned.frame, assessment))
+    if not learned.figures and 0 < assessment.batches < _FOR_A_BOUND and not is_warm(assessment, _FOR_A_BOUND):
+        return _raise_bound(learned, n, rate, assessment)
     if not (in_use(assessment) and _is_long(assessment)):
         stalls = assessment.last_batch_records is None and not in_use(assessment)
         return learned if learned.figures or stalls else _raise_bound(learned, n, rate, assessment)
