@@ -11,7 +11,7 @@ from tests.policies.samples import seen
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import PROPOSERS, STEPS, Direction, check_gates, choose
 from rheostat.decide.effectiveness import Cause, Useless
-from rheostat.decide.guard import Context, excluded_again, leaving_first
+from rheostat.decide.guard import Context, excluded_again, leaving_first, name_causes
 from rheostat.decide.state import GuardState, Pending, Replacing, RequestState, compare_with_request
 from rheostat.decide.state import PastRecommendation as Past
 from rheostat.model import Bounds, Reason, ReasonCode, Recommendation, StageLoad, Unmeasured
@@ -690,3 +690,10 @@ def test_who_leaves_first(slow, excluded, replacing, first):
     assert leaving_first(seen(AT, slow_executors=slow, excluded=excluded), replacing) == first
     on_slower = seen(AT, slow_executors=slow, slower=("2",), excluded=excluded)
     assert leaving_first(on_slower, replacing) == (*first, "2")
+
+
+def test_failed_tasks_and_dead_executors_are_named_in_a_hold():
+    reason = Reason(ReasonCode.STEADY, "all is well")
+    named = name_causes(reason, seen(failed_tasks=9, ended_tasks=60, lost_executors=1))
+    assert named.text == "all is well; 9 tasks failed lately; 1 executor died"
+    assert name_causes(reason, seen(failed_tasks=1, ended_tasks=60)).text == "all is well"

@@ -136,3 +136,10 @@ def test_a_load_that_is_part_of_a_period_or_scaled_by_much_has_a_warning():
     )
     assert not any(text.startswith("!") for text in ready(case("daily:200..900@86400", scaled=True)).load.said)
     assert not any(text.startswith("!") for text in ready(case("constant:1@60")).load.said)
+
+
+def test_events_that_the_optimum_leaves_out_are_named():
+    events = [{"kind": "dead", "at_s": 5, "executor": 0}, {"kind": "garbage", "at_s": 9, "share": 0.5}]
+    job = plain(partitions=8, events=events)
+    said = ready(case("constant:1@60", job)).load.said
+    assert said[-1] == "what makes the job slower is left out of the optimum and of the size of static: garbage"

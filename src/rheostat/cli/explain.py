@@ -106,7 +106,9 @@ def _lines(result: dict[str, Any]) -> list[str]:
     skipped = f"; {several(failed, 'failed cycle')} skipped" if failed else ""
     lines = [f"identical: {result['identical']} of {result['decisions']}{skipped}"]
     if result["open_loop"]:
-        lines.append("open loop: the observations are the recorded ones and do not react to these decisions")
+        lines.append(
+            "open loop: the observations are recorded ones and do not react to these decisions: their cost is unknown"
+        )
     hours = result["executor_hours"]
     if hours is not None:
         changes = several(result["reconfigurations"], "change")

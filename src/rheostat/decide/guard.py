@@ -700,12 +700,16 @@ def leaving_first(assessment: Assessment, replacing: Replacing | None) -> tuple[
 
 
 def name_causes(reason: Reason, assessment: Assessment) -> Reason:
-    """The reason of a decision, with what costs time appended: failing queries, garbage collection, data read anew.
+    """The reason of a decision, with what costs time appended: failures, garbage collection, data read anew.
 
     >>> name_causes(Reason(ReasonCode.STEADY, "all is well"), Assessment(0.0, failing=("the query b has failed",))).text
     'all is well; the query b has failed'
     """
     causes = [each for each in assessment.failing if each not in reason.text]
+    if tasks_fail(assessment) and "failed" not in reason.text:
+        causes.append(f"{several(assessment.failed_tasks or 0, 'task')} failed lately")
+    if assessment.lost_executors and "died" not in reason.text:
+        causes.append(f"{several(assessment.lost_executors, 'executor')} died")
     figures = reason.figures
     if assessment.gc is not None:
         causes.append(f"{assessment.gc}: give each more memory, or fewer slots")

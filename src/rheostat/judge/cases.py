@@ -183,6 +183,10 @@ class Case:
         return f"{self.load.name} on {self.job_label}, seed {self.seed}"
 
 
+_BESIDE_WORK = frozenset({"dead", "excluded", "reject", "late", "no-room", "metrics", "node-lost", "node-full"})
+"""Events that make no batch longer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A case that can be run: the prepared load, and the capacities C(0) … C(n_max), records/s."""
@@ -222,7 +226,7 @@ def ready(case: Case) -> Ready:
 
 
 def _warnings(case: Case, load: Prepared) -> Iterator[str]:
-    """For a load that is only a part of its period, or is scaled by a large factor."""
+    """For a load that is only a part of its period, or is scaled by a large factor, and for events."""
     spec = case.load
     if spec.shape is not None:
         yield from (f"! {text}" for text in remarks_on(spec.shape, spec.rate, spec.seconds))
@@ -232,6 +236,9 @@ def _warnings(case: Case, load: Prepared) -> Iterator[str]:
             f"! the load is played {times} as it was given, so that its peak is {PEAK_SHARE:.0%} of what "
             f"{case.job.n_max} executors carry; --as-is leaves it as it is"
         )
+    slower = sorted({event.kind for event in case.job.events} - _BESIDE_WORK)
+    if slower:
+        yield f"what makes the job slower is left out of the optimum and of the size of static: {', '.join(slower)}"
 
 
 def loads_of(
