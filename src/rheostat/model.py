@@ -528,7 +528,7 @@ class Assessment:
         useful_executors: executors that have so many slots.
         stages: of the last batches, where they are known; else empty.
         work_s: part of the last batch that executors can shorten, in which its tasks ran; the largest over the queries.
-        waiting_s: part of it that no further executor can shorten, as free slots wait for single tasks, at the least;
+        straggler_s: part of it that no further executor can shorten, as free slots wait for single tasks, at the least;
             None: several queries, or unknown.
         driver: why the driver delays the batches, as text; None: it does not, or unknown.
         running_share: share of the time that the processed rate is the mean of, in which batches ran; the largest over
@@ -606,7 +606,7 @@ class Assessment:
     ended_tasks: int | None = None
     lost_executors: int = 0
     work_s: float | None = None
-    waiting_s: float | None = None
+    straggler_s: float | None = None
     driver: str | None = None
     running_share: float | None = None
     failing: tuple[str, ...] = ()

@@ -36,8 +36,8 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
 
 
 UP, DOWN, STAY = 8, 2, 5
-WAITING: dict[str, Any] = {
-    "waiting_s": 24.0,
+STRAGGLERS: dict[str, Any] = {
+    "straggler_s": 24.0,
     "last_batch_s": 26.0,
     "last_batch_records": 20_000,
     "period_s": 15.0,
@@ -224,11 +224,13 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         pytest.param(
             UP, {"useful_executors": 6}, 6, ReasonCode.USELESS_EXECUTORS, id="the largest stage keeps six busy"
         ),
-        pytest.param(UP, WAITING, STAY, ReasonCode.USELESS_EXECUTORS, id="slots wait for a single task"),
-        pytest.param(UP, {**WAITING, "waiting_s": 9.0}, UP, ReasonCode.FIXED, id="more slots would carry the rest"),
-        pytest.param(UP, {**WAITING, "batches": 1}, UP, ReasonCode.FIXED, id="the first batch, which is cold"),
+        pytest.param(UP, STRAGGLERS, STAY, ReasonCode.USELESS_EXECUTORS, id="slots wait for a single task"),
         pytest.param(
-            UP, {**WAITING, "slow_executors": ("1",)}, UP, ReasonCode.FIXED, id="they wait for a slow machine"
+            UP, {**STRAGGLERS, "straggler_s": 9.0}, UP, ReasonCode.FIXED, id="more slots would carry the rest"
+        ),
+        pytest.param(UP, {**STRAGGLERS, "batches": 1}, UP, ReasonCode.FIXED, id="the first batch, which is cold"),
+        pytest.param(
+            UP, {**STRAGGLERS, "slow_executors": ("1",)}, UP, ReasonCode.FIXED, id="they wait for a slow machine"
         ),
         pytest.param(
             UP, {"partitions": 7, "useful_executors": 9}, UP, ReasonCode.FIXED, id="a stage larger than the source"

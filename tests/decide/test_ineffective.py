@@ -194,10 +194,10 @@ def test_a_trial_that_takes_too_long_says_nothing():
         pytest.param({"skew": 15.0}, Cause.PARTITION, id="one of 30 partitions has half of the records"),
         pytest.param({"partitions": 3, "skew": 1.0}, Cause.BROKER, id="3 partitions: two waves on 2, one on 4"),
         pytest.param(
-            {"busy_ratio": 0.2, "waiting_s": 9.0, "last_batch_s": 14.0}, Cause.LONG_TASK, id="slots wait for one task"
+            {"busy_ratio": 0.2, "straggler_s": 9.0, "last_batch_s": 14.0}, Cause.STRAGGLER, id="slots wait for one task"
         ),
         pytest.param(
-            {"busy_ratio": 0.6, "waiting_s": 6.0, "last_batch_s": 14.0},
+            {"busy_ratio": 0.6, "straggler_s": 6.0, "last_batch_s": 14.0},
             Cause.BROKER,
             id="for less than half of the batch",
         ),

@@ -106,7 +106,7 @@ def test_a_slow_partition_without_more_records_is_told_from_a_slow_driver_and_ge
     made = changes(recorder)
     texts = [act.text for act in recorder.acts if act.code == ReasonCode.INEFFECTIVE and " promised " in act.text]
     assert texts
-    assert all(Cause.LONG_TASK in text for text in texts), texts
+    assert all(Cause.STRAGGLER in text for text in texts), texts
     assert [after for at, _, after in made if at < 4200.0][-1] <= 10, made
 
 

@@ -267,7 +267,7 @@ def _read_limits(
         "useful_executors": -(-tasks // slots) if tasks and slots else None,
         "stages": stages,
         "work_s": largest(None if each.batch is None else executors_part(each.batch) for each in readings),
-        "waiting_s": find_waiting(readings[0].batch, cluster) if len(readings) == 1 else None,
+        "straggler_s": straggler_part(readings[0].batch, cluster) if len(readings) == 1 else None,
         "driver": read_driver(readings, figures),
         **_read_reread(readings),
         "driver_s": largest(
@@ -502,14 +502,14 @@ def useful_tasks(stages: Sequence[StageLoad], reading: ReadingTasks) -> int:
     return max([beside if counted and reading.full else reading.least, reading.growing, *counted])
 
 
-def find_waiting(batch: Batch | None, cluster: ClusterFigures) -> float | None:
-    """Time in which a batch waits for single tasks while other slots are free, s, at the least; None: unknown.
+def straggler_part(batch: Batch | None, cluster: ClusterFigures) -> float | None:
+    """Time in which free slots wait for stragglers, s, at the least; None: unknown.
 
     Tasks on s slots take no longer than all of them together ÷ s and the longest one (Graham, 1966). So what they took
     beyond the first part is of single tasks, or of slots that the driver leaves free. No further slot shortens that.
 
     >>> batch = Batch(0.0, 1, 12.0, work_s=10.0, stages=(StageWork(8, 17.0),))
-    >>> find_waiting(batch, ClusterFigures(executors=4, slots_per_executor=2))
+    >>> straggler_part(batch, ClusterFigures(executors=4, slots_per_executor=2))
     7.875
     """
     slots = (cluster.executors or 0) * (cluster.slots_per_executor or 0)

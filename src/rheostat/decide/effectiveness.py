@@ -65,7 +65,7 @@ class Cause(StrEnum):
     BROKER = "broker"
     GARBAGE = "garbage collection"
     REREAD = "data read anew"
-    LONG_TASK = "single tasks that take long"
+    STRAGGLER = "single tasks that take long"
 
 
 class Trial(NamedTuple):
@@ -373,8 +373,8 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     for share, cause in ((assessment.gc_share, Cause.GARBAGE), (assessment.reread_share, Cause.REREAD)):
         if (share or 0.0) > MOST * (1 - kept) > 0:
             return cause
-    if (assessment.waiting_s or 0.0) > MOST * (assessment.last_batch_s or 0.0) > 0:
-        return Cause.LONG_TASK
+    if (assessment.straggler_s or 0.0) > MOST * (assessment.last_batch_s or 0.0) > 0:
+        return Cause.STRAGGLER
     if assessment.pressure is not None and assessment.pressure <= HIGH:
         return Cause.DRIVER
     if assessment.busy_ratio is None:

@@ -367,8 +367,8 @@ def ineffective(target: int, context: Context) -> Change | None:
 def _name_cause(useless: Useless, context: Context) -> str:
     """The cause in words; that of one partition names it, and says what to do."""
     hot = context.assessment.hot
-    if useless.cause is Cause.LONG_TASK:
-        return f"{useless.cause}: {FIND_TASK}"
+    if useless.cause is Cause.STRAGGLER:
+        return f"{useless.cause}: {FIND_STRAGGLER}"
     return f"{useless.cause}: {hot}; {SPREAD_KEYS}" if useless.cause is Cause.PARTITION and hot else useless.cause.value
 
 
@@ -404,7 +404,7 @@ def excluded_again(target: int, context: Context) -> Change | None:
 
 SPREAD_KEYS = "spread its keys, or set minPartitions so that several tasks read it"
 """Advice where one partition limits the job."""
-FIND_TASK = "look in Spark's page of the stage for the longest task: a slow partition, or records of high cost"
+FIND_STRAGGLER = "look in Spark's page of the stage for the longest task: a slow partition, or records of high cost"
 """Advice where single tasks limit the job."""
 
 
@@ -444,7 +444,7 @@ def useful_executors(target: int, context: Context) -> Change | None:
             f"{assessment.behind} is {lag} behind and the others are not: one task reads it, more executors do not help"
         )
         return stay(context, ReasonCode.USELESS_EXECUTORS, f"{text}; {SPREAD_KEYS}")
-    change = _one_task_limits(target, context)
+    change = _stragglers_limit(target, context)
     if most is None or change is not None:
         return change
     of_slots = several(assessment.slots_per_executor, "slot") if assessment.slots_per_executor else "unknown slots"
@@ -456,23 +456,23 @@ def useful_executors(target: int, context: Context) -> Change | None:
     return _limit(context, target, allowed, ReasonCode.USELESS_EXECUTORS, text, useful=float(most))
 
 
-def _one_task_limits(target: int, context: Context) -> Change | None:
+def _stragglers_limit(target: int, context: Context) -> Change | None:
     """No increase while single tasks alone take so long that no number of executors carries what arrives."""
     assessment = context.assessment
-    waiting_s, batch_s, period_s = assessment.waiting_s, assessment.last_batch_s, assessment.period_s
+    straggler_s, batch_s, period_s = assessment.straggler_s, assessment.last_batch_s, assessment.period_s
     done, arriving = assessment.last_batch_records, assessment.arrival_rate
-    if target <= context.current or not (waiting_s and batch_s and period_s and done and arriving):
+    if target <= context.current or not (straggler_s and batch_s and period_s and done and arriving):
         return None
     if assessment.slow_executors or not has_finished(assessment, 2) or batch_s < period_s:
         return None
-    most = done / waiting_s * max(0.0, 1 - (assessment.driver_s or 0.0) / period_s)
+    most = done / straggler_s * max(0.0, 1 - (assessment.driver_s or 0.0) / period_s)
     if arriving < most:
         return None
     text = (
-        f"for {seconds(waiting_s)} of a batch of {seconds(batch_s)} free slots wait for single tasks, so no number of "
-        f"executors carries more than {per_second(most)} of {per_second(arriving)}; {FIND_TASK}"
+        f"for {seconds(straggler_s)} of a batch of {seconds(batch_s)} free slots wait for single tasks, so no number "
+        f"of executors carries more than {per_second(most)} of {per_second(arriving)}; {FIND_STRAGGLER}"
     )
-    return stay(context, ReasonCode.USELESS_EXECUTORS, text, waiting_s=waiting_s, most=most)
+    return stay(context, ReasonCode.USELESS_EXECUTORS, text, straggler_s=straggler_s, most=most)
 
 
 def _reading_limits(assessment: Assessment) -> bool:
