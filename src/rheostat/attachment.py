@@ -23,7 +23,7 @@ from rheostat.loop.build import build_decision_settings, open_journal, open_samp
 from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
 from rheostat.loop.loop import Loop, Status, supervise
 from rheostat.metrics import CountingJournal, JobMetrics, MetricsServer, serve
-from rheostat.model import Bounds, Observation, QueryReading, SourceInfo
+from rheostat.model import NO_MEASURE, Bounds, Observation, QueryReading, SourceInfo
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
@@ -288,12 +288,6 @@ def _build_actuator(
 _SCALABLE = ("standalone", "yarn", "kubernetes", "local-cluster")
 _LEAST_S = 5.0
 """A rate over less time tells nothing."""
-_TRIGGERS = {
-    "continuous": "a continuous query has no batches, and its tasks never end",
-    "real-time": "a real-time query has no batches to measure",
-    "available-now": "the query ends by itself when it has caught up",
-    "once": "the query ends by itself after one batch",
-}
 
 
 def _check_session(
@@ -338,14 +332,12 @@ def session_refusals(facts: SessionFacts, bounds: Bounds) -> list[Fault]:
 
 def query_refusals(plans: Sequence[QueryPlan], observation: Observation | None, lag_s: float) -> list[Fault]:
     """Why queries, as they were observed, cannot be scaled with an objective of this lag."""
-    faults = source_refusals(plans, observation)
+    found = {} if observation is None else {query.query_id: query.uncountable for query in observation.queries}
+    unmeasured = [_why_unmeasured(plan, found.get(plan.run.query_id)) for plan in plans]
+    faults = [] if None in unmeasured else [fault for fault in unmeasured if fault is not None]
     for plan in plans:
-        name, trigger = plan.name or plan.run.query_id, plan.trigger
-        if trigger.kind in _TRIGGERS:
-            allowed = "a processing-time trigger, or mode='watch'"
-            faults.append(Fault(f"queries.{name}.trigger", trigger.kind, allowed, _TRIGGERS[trigger.kind]))
-        else:
-            faults += objective_refusals(name, trigger.interval_s, lag_s)
+        if plan.trigger.kind not in NO_MEASURE:
+            faults += objective_refusals(plan.name or plan.run.query_id, plan.trigger.interval_s, lag_s)
     return faults
 
 
@@ -363,19 +355,17 @@ def partition_remarks(observation: Observation, bounds: Bounds) -> list[str]:
     ]
 
 
-def source_refusals(plans: Sequence[QueryPlan], observation: Observation | None) -> list[Fault]:
-    """Why no query can be measured: it can never be known how many records wait in their sources."""
-    found = {} if observation is None else {query.query_id: query.uncountable for query in observation.queries}
-    kinds = [
-        next((leaf.provider for leaf in plan.leaves if is_uncountable(leaf.provider)), found.get(plan.run.query_id))
-        for plan in plans
-    ]
-    if None in kinds:
-        return []
-    allowed = "Kafka, a query of Kafka beside it, or mode='watch'"
+def _why_unmeasured(plan: QueryPlan, uncountable: str | None) -> Fault | None:
+    """Why a query can never be measured, as a fault where no other one can; ``uncountable``: as it was observed."""
+    name, trigger = f"queries.{plan.name or plan.run.query_id}", plan.trigger.kind
+    if trigger in NO_MEASURE:
+        allowed = "a processing-time trigger, a query with one beside it, or mode='watch'"
+        return Fault(f"{name}.trigger", trigger, allowed, f"the query {NO_MEASURE[trigger]}")
+    source = next((leaf.provider for leaf in plan.leaves if is_uncountable(leaf.provider)), uncountable)
+    if source is None:
+        return None
     message = "it cannot be known how many records wait in this source, so neither backlog nor lag"
-    names = [f"queries.{plan.name or plan.run.query_id}.source" for plan in plans]
-    return [Fault(name, str(kind), allowed, message) for name, kind in zip(names, kinds, strict=True)]
+    return Fault(f"{name}.source", source, "Kafka, a query of Kafka beside it, or mode='watch'", message)
 
 
 def wait_refusals(observation: Observation, lag_s: float) -> tuple[list[Fault], list[str]]:

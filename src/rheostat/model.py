@@ -191,7 +191,8 @@ class QueryReading:
         run_id: changes with every start.
         trigger_s: processing-time interval of the trigger; 0: as soon as possible.
         failed_because: the exception that ended the query.
-        uncountable: a source of which it can never be known how many records wait, by its kind; None: there is none.
+        uncountable: a source of which it can never be known how many records wait, or the trigger of a query that is
+            never measured, by its kind; None: neither.
         failed_before: the exception that ended the run before this one; None: it ended in order, or unknown.
     """
 
@@ -415,6 +416,15 @@ class QueryLoad(NamedTuple):
     running_share: float | None = None
 
 
+NO_MEASURE = {
+    "continuous": "has no batches, and its tasks never end",
+    "real-time": "has no batches to measure",
+    "available-now": "ends by itself when it has caught up",
+    "once": "ends by itself after one batch",
+}
+"""Triggers of queries that are never measured, by their kind, and why."""
+
+
 class Unmeasured(NamedTuple):
     """A query that is left out of the figures, because some of its own are unknown.
 
@@ -422,7 +432,8 @@ class Unmeasured(NamedTuple):
         query: its name, or its id where it has none.
         since: since when it has been so.
         lacks: names of the figures that are unknown or impossible.
-        source: the source of which it can never be known how many records wait; None: the figures may come.
+        source: the source of which it can never be known how many records wait, or the trigger (``NO_MEASURE``); None:
+            the figures may come.
         fails: how it fails and starts again, as text; None: it does not.
     """
 
@@ -445,6 +456,8 @@ class Unmeasured(NamedTuple):
             return f"what the query {self.query} needs, as it {self.fails}"
         if self.source is None:
             return f"{', '.join(self.lacks)} of the query {self.query}"
+        if self.source in NO_MEASURE:
+            return f"the query {self.query} {NO_MEASURE[self.source]}"
         waits = f"how many records wait in the source {self.source!r} of the query {self.query}"
         return f"{waits} cannot be known, as it can for Kafka"
 

@@ -79,6 +79,9 @@ def plan(name: str, *kinds: str) -> QueryPlan:
     return QueryPlan(Run(name, "run"), name, Trigger("processing", 1.0), tuple(SourceLeaf(kind, {}) for kind in kinds))
 
 
+ENDS = QueryPlan(Run("ends", "run"), "ends", Trigger("available-now", None), (SourceLeaf("kafka", {}),))
+
+
 @pytest.mark.parametrize(
     ("plans", "fields"),
     [
@@ -90,6 +93,8 @@ def plan(name: str, *kinds: str) -> QueryPlan:
         ],
         pytest.param([plan("a", "kafka", "csv")], ["queries.a.source"], id="Kafka and files in one query"),
         pytest.param([plan("a", "kafka"), plan("b", "rate")], [], id="one that can be measured is enough"),
+        pytest.param([plan("a", "kafka"), ENDS], [], id="one that ends by itself beside it"),
+        pytest.param([plan("a", "csv"), ENDS], ["queries.a.source", "queries.ends.trigger"], id="and beside files"),
         pytest.param([plan("a", "csv"), plan("b", "rate")], ["queries.a.source", "queries.b.source"], id="none can"),
         pytest.param([plan("a", "somebody's")], [], id="nobody knows, before a batch was planned"),
     ],

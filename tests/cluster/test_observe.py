@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.observe import contract
 
+from rheostat.attachment import query_refusals
 from rheostat.errors import RefusedError
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.broker import quiet_client
@@ -216,6 +217,24 @@ def test_sources_whose_records_cannot_be_counted_are_a_gap(
     assert only(seen).offsets is None
     assert only(seen).uncountable == "rate"
     assert [gap.why for gap in seen.gaps] == ["the source 'rate' does not tell how many records wait in it"]
+
+
+def test_a_query_that_ends_by_itself_is_told_by_its_trigger(
+    spark: SparkSession, watcher: Watcher, tmp_path: Path
+) -> None:
+    gate, log = Gate(), tmp_path / "log"
+    append(log, 10)
+    writer = log_stream(spark, log).writeStream.foreachBatch(gate).option("checkpointLocation", str(tmp_path / "ends"))
+    query = writer.queryName("ends").trigger(availableNow=True).start()
+    try:
+        seen = watcher.until(lambda seen: seen.queries and seen.queries[0].running is not None, "the batch in flight")
+        assert (only(seen).uncountable, only(seen).offsets) == ("available-now", None)
+        assert not [gap for gap in seen.gaps if gap.section == "offsets"]
+        (fault,) = query_refusals(watcher.source.plans(), seen, 20.0)
+        assert fault.field == "queries.ends.trigger"
+    finally:
+        gate.open.set()
+        query.stop()
 
 
 def test_only_wanted_queries_are_seen_and_those_of_other_sessions_are(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from rheostat.errors import UnavailableError
-from rheostat.model import JUMPS, Batch, Cluster, Gap, Observation, Offsets, PartitionOffsets, QueryReading
+from rheostat.model import JUMPS, NO_MEASURE, Batch, Cluster, Gap, Observation, Offsets, PartitionOffsets, QueryReading
 from rheostat.observe.parse import (
     LOG_PROVIDER,
     MOST_STAGES,
@@ -122,7 +122,9 @@ class DriverSource:
         try_read = partial(_try_read, gaps, plan.run.query_id)
         progress = try_read("batch", lambda: _read_progress(handle, self._times))
         position = try_read("running", lambda: _read_position(handle))
-        offsets = try_read("offsets", lambda: self._read_offsets(plan, position, progress, snapshot)) or ()
+        measured = plan.trigger.kind not in NO_MEASURE
+        read_offsets = partial(self._read_offsets, plan, position, progress, snapshot)
+        offsets = (try_read("offsets", read_offsets) if measured else None) or ()
         sources = (source_info(leaf.provider, leaf.options, read) for leaf, read in zip_longest(plan.leaves, offsets))
         batch = None if progress is None else progress.batch
         if batch is not None:
@@ -136,7 +138,7 @@ class DriverSource:
             offsets=merged(offsets),
             batch=batch,
             running=None if position is None else running_batch(position, snapshot.now, self._times.place),
-            uncountable=_find_uncountable(plan, position, progress),
+            uncountable=_find_uncountable(plan, position, progress) if measured else plan.trigger.kind,
             failed_before=self._queries.failed_before(plan.run),
         )
 

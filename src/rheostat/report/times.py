@@ -12,7 +12,8 @@ from rheostat.errors import Fault, InputError
 
 _CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-_DURATION = re.compile(r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>s|min|m|h|d)")
+_PART = r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)\s*"
+_DURATION = re.compile(f"(?:{_PART})+")
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _ALLOWED = (
     "an ISO time, seconds of the epoch (of the run, if it is simulated), HH:MM[:SS] (UTC), or a duration before the "
@@ -22,13 +23,14 @@ _RUN_S = 10 * 365 * 86_400
 
 
 def parse_duration(text: str) -> float | None:
-    """Seconds of ``90s``, ``10m``, ``1.5h``, ``2d``; None if it is no duration.
+    """Seconds of ``90s``, ``10m``, ``1.5h``, ``2d``, or several of them; None if it is no duration.
 
-    >>> parse_duration("1.5h"), parse_duration("soon")
-    (5400.0, None)
+    >>> parse_duration("1.5h"), parse_duration("2h20m"), parse_duration("1 min 35 s"), parse_duration("soon")
+    (5400.0, 8400.0, 95.0, None)
     """
-    match = _DURATION.fullmatch(text.strip())
-    return float(match["value"]) * _UNITS[match["unit"]] if match else None
+    if not _DURATION.fullmatch(text.strip()):
+        return None
+    return sum(float(value) * _UNITS[unit] for value, unit in re.findall(_PART, text))
 
 
 def parse_time(text: str, field: str, end: float) -> float:
