@@ -7,7 +7,7 @@ import pytest
 from tests.policies.samples import Fixed, decision_settings, outcome, seen
 
 from rheostat.decide.decide import decide, learn
-from rheostat.decide.failures import ANSWER_S, Refused, Watch, stand, start_watch
+from rheostat.decide.failures import ANSWER_S, Refused, Watch, stand, start_watch, watch_again
 from rheostat.decide.state import GuardState, State
 from rheostat.model import Bounds, OutcomeStatus, ReasonCode
 
@@ -135,6 +135,12 @@ def test_an_increase_after_a_decrease_that_stood_is_what_failures_answer(stood_s
     assert story.sees().target == 6
     story.rests(30.0)
     assert story.sees(failed_tasks=30).target == target
+
+
+def test_what_an_increase_is_taken_back_to_is_watched_no_longer_than_an_increase():
+    """4 → 6 → 8, and tasks fail: back to 6, which has five minutes to show that they fail there too."""
+    refused = Refused(6, 8, 4, AT, 600.0, "9 tasks failed")
+    assert watch_again(refused, AT) == Watch(4, 6, 4, AT, window_s=300.0, deaths=1)
 
 
 def test_executors_that_died_as_often_before_are_no_answer():

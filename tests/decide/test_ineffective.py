@@ -304,6 +304,14 @@ def test_the_rate_after_the_way_back_is_the_one_that_counts():
     [
         pytest.param(Cause.SINK, {"sink": "slow"}, True, id="the sink is still sick"),
         pytest.param(Cause.SINK, {}, False, id="the sink is healthy again"),
+        pytest.param(
+            Cause.STRAGGLER,
+            {"straggler_s": 4.0, "last_batch_s": 14.0},
+            True,
+            id="free slots wait for 29 % of the batch",
+        ),
+        pytest.param(Cause.STRAGGLER, {"straggler_s": 3.0, "last_batch_s": 14.0}, False, id="for 21 % of it"),
+        pytest.param(Cause.STRAGGLER, {}, True, id="nobody knows how long"),
         pytest.param(Cause.CAPPED, {"capped": True}, True, id="batches are still full"),
         pytest.param(Cause.CAPPED, {"capped": False}, False, id="batches are not full any more"),
         pytest.param(Cause.CAPPED, {"capped": None}, True, id="unknown"),

@@ -401,8 +401,9 @@ def update_useless(useless: Useless, assessment: Assessment, current: int, setti
     """What is remembered of a useless increase at this sample.
 
     It is forgotten when its cause is gone (a sink that was sick is healthy again with as many executors, batches are no
-    longer full, tasks take three quarters of a batch that was the driver's); and when four batches in a row of the job
-    at its limit say that the limit has changed, or that the executors were of use after all. Else it is known for a day
+    longer full, tasks take three quarters of a batch that was the driver's, free slots wait for stragglers no longer
+    than for a quarter of it); and when four batches in a row of the job at its limit say that the limit has changed, or
+    that the executors were of use after all. Else it is known for a day
     after its time is over, so that the next time is longer.
     """
     wait_s = useless.wait_s(assessment.at, settings)
@@ -446,6 +447,10 @@ def _is_gone(useless: Useless, assessment: Assessment) -> bool:
         if assessment.missing or assessment.driver is not None or work_s is None or batch_s is None:
             return False
         return (assessment.executors or 0) <= useless.helped and work_s > DRIVEN * batch_s and busy >= IN_USE
+    if useless.cause is Cause.STRAGGLER:
+        straggler_s, batch_s = assessment.straggler_s, assessment.last_batch_s
+        known = straggler_s is not None and batch_s is not None and is_warm(assessment, _SETTLED)
+        return known and (straggler_s or 0.0) <= (1 - DRIVEN) * (batch_s or 0.0)
     if useless.cause is Cause.SINK:
         as_many = (assessment.executors or 0) >= useless.after and is_warm(assessment, _SETTLED)
         return as_many and assessment.sink is None and not assessment.missing

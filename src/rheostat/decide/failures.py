@@ -117,7 +117,8 @@ def watch_again(refused: Refused, at: float) -> Watch | None:
     """The watch of a number that a change was taken back to; None where that was the first one."""
     if refused.before == refused.first:
         return None
-    return Watch(before=refused.first, after=refused.before, first=refused.first, at=at, deaths=1)
+    window_s = _UP_ANSWER_S if refused.up else ANSWER_S
+    return Watch(refused.first, refused.before, refused.first, at, window_s, deaths=1)
 
 
 def find_answer(watch: Watch, assessment: Assessment, failure_window_s: float) -> str | None:

@@ -19,7 +19,7 @@ from rheostat.decide.effectiveness import Cause, Cost, Useless, describe_cost, l
 from rheostat.decide.failures import describe as describe_refused
 from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, waves
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
-from rheostat.decide.policy import cap_limits, has_finished, tasks_fail
+from rheostat.decide.policy import cap_limits, is_warm, tasks_fail
 from rheostat.decide.state import GuardState, Replacing, RequestState
 from rheostat.model import Assessment, Bounds, NodeReading, Nodes, Placement, Reason, ReasonCode, Recommendation
 from rheostat.text import batches as of_batches
@@ -463,7 +463,7 @@ def _stragglers_limit(target: int, context: Context) -> Change | None:
     done, arriving = assessment.last_batch_records, assessment.arrival_rate
     if target <= context.current or not (straggler_s and batch_s and period_s and done and arriving):
         return None
-    if assessment.slow_executors or not has_finished(assessment, 2) or batch_s < period_s:
+    if assessment.slow_executors or not is_warm(assessment, 2) or batch_s < period_s:
         return None
     most = done / straggler_s * max(0.0, 1 - (assessment.driver_s or 0.0) / period_s)
     if arriving < most:
