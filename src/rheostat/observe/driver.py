@@ -122,9 +122,7 @@ class DriverSource:
         try_read = partial(_try_read, gaps, plan.run.query_id)
         progress = try_read("batch", lambda: _read_progress(handle, self._times))
         position = try_read("running", lambda: _read_position(handle))
-        measured = plan.trigger.kind not in NO_MEASURE
-        read_offsets = partial(self._read_offsets, plan, position, progress, snapshot)
-        offsets = (try_read("offsets", read_offsets) if measured else None) or ()
+        offsets = try_read("offsets", lambda: self._read_offsets(plan, position, progress, snapshot)) or ()
         sources = (source_info(leaf.provider, leaf.options, read) for leaf, read in zip_longest(plan.leaves, offsets))
         batch = None if progress is None else progress.batch
         if batch is not None:
@@ -138,7 +136,7 @@ class DriverSource:
             offsets=merged(offsets),
             batch=batch,
             running=None if position is None else running_batch(position, snapshot.now, self._times.place),
-            uncountable=_find_uncountable(plan, position, progress) if measured else plan.trigger.kind,
+            uncountable=_find_uncountable(plan, position, progress),
             failed_before=self._queries.failed_before(plan.run),
         )
 
@@ -156,6 +154,9 @@ class DriverSource:
         self, plan: QueryPlan, position: Position | None, progress: Progress | None, snapshot: _Snapshot
     ) -> tuple[Offsets, ...]:
         """The offsets of each source. All or none: the backlog of some sources would pass for that of all."""
+        if plan.trigger.kind in NO_MEASURE:
+            message = f"the query {NO_MEASURE[plan.trigger.kind]}: it is not measured"
+            raise UnavailableError(message)
         if position is None:
             message = "the latest offsets were not asked for, because those of the query itself are not known"
             raise UnavailableError(message)
@@ -216,7 +217,9 @@ def _read_position(handle: QueryHandle) -> Position:
 
 
 def _find_uncountable(plan: QueryPlan, position: Position | None, progress: Progress | None) -> str | None:
-    """The first source of which it can never be known how many records wait."""
+    """The trigger that is never measured, or the first source of which it can never be known how many records wait."""
+    if plan.trigger.kind in NO_MEASURE:
+        return plan.trigger.kind
     columns = [] if position is None else [position.planned, position.committed]
     columns += [] if progress is None else [progress.latest]
     for number, leaf in enumerate(plan.leaves):
