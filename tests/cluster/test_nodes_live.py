@@ -34,7 +34,7 @@ def test_the_near_node_comes_first_and_the_far_one_goes_first(tmp_path: Path) ->
         policy="mst",
         policy_options={"samples_to_shrink": 4},
         mean_rate=60.0,
-        days_s=160.0,
+        days_s=180.0,
         begin_s=20.0,
         measured=False,
         seed=1,
