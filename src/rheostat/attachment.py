@@ -24,10 +24,9 @@ from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
 from rheostat.loop.loop import Loop, Status, supervise
 from rheostat.metrics import CountingJournal, JobMetrics, MetricsServer, serve
 from rheostat.model import NO_MEASURE, Bounds, Observation, QueryReading, SourceInfo
-from rheostat.observe.driver import DriverSource
+from rheostat.observe.driver import DriverSource, find_uncountable
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
-from rheostat.observe.parse import is_uncountable
 from rheostat.ports import Actuator, Clock, Source
 from rheostat.spark.jvm import QueryPlan, SessionFacts, session_facts
 from rheostat.text import per_second, several
@@ -357,15 +356,14 @@ def partition_remarks(observation: Observation, bounds: Bounds) -> list[str]:
 
 def _why_unmeasured(plan: QueryPlan, uncountable: str | None) -> Fault | None:
     """Why a query can never be measured, as a fault where no other one can; ``uncountable``: as it was observed."""
-    name, trigger = f"queries.{plan.name or plan.run.query_id}", plan.trigger.kind
-    if trigger in NO_MEASURE:
-        allowed = "a processing-time trigger, a query with one beside it, or mode='watch'"
-        return Fault(f"{name}.trigger", trigger, allowed, f"the query {NO_MEASURE[trigger]}")
-    source = next((leaf.provider for leaf in plan.leaves if is_uncountable(leaf.provider)), uncountable)
-    if source is None:
+    kind, name = find_uncountable(plan) or uncountable, f"queries.{plan.name or plan.run.query_id}"
+    if kind is None:
         return None
+    if kind in NO_MEASURE:
+        allowed = "a processing-time trigger, a query with one beside it, or mode='watch'"
+        return Fault(f"{name}.trigger", kind, allowed, f"the query {NO_MEASURE[kind]}")
     message = "it cannot be known how many records wait in this source, so neither backlog nor lag"
-    return Fault(f"{name}.source", source, "Kafka, a query of Kafka beside it, or mode='watch'", message)
+    return Fault(f"{name}.source", kind, "Kafka, a query of Kafka beside it, or mode='watch'", message)
 
 
 def wait_refusals(observation: Observation, lag_s: float) -> tuple[list[Fault], list[str]]:

@@ -90,10 +90,13 @@ def watcher(spark: SparkSession) -> Iterator[Watcher]:
 
 
 @contextmanager
-def streaming(stream: DataFrame, gate: Gate, checkpoint: Path, **options: str) -> Iterator[StreamingQuery]:
-    """The stream into a gate, as a query that is stopped at the end."""
+def streaming(
+    stream: DataFrame, gate: Gate, checkpoint: Path, *, ends: bool = False, **options: str
+) -> Iterator[StreamingQuery]:
+    """The stream into a gate, as a query that is stopped at the end, or ``ends`` by itself."""
     writer = stream.writeStream.foreachBatch(gate).options(checkpointLocation=str(checkpoint), **options)
-    query = writer.queryName(checkpoint.name).trigger(processingTime="0 seconds").start()
+    writer = writer.queryName(checkpoint.name)
+    query = (writer.trigger(availableNow=True) if ends else writer.trigger(processingTime="0 seconds")).start()
     try:
         yield query
     finally:
@@ -224,9 +227,7 @@ def test_a_query_that_ends_by_itself_is_told_by_its_trigger(
 ) -> None:
     gate, log = Gate(), tmp_path / "log"
     append(log, 10)
-    writer = log_stream(spark, log).writeStream.foreachBatch(gate).option("checkpointLocation", str(tmp_path / "ends"))
-    query = writer.queryName("ends").trigger(availableNow=True).start()
-    try:
+    with streaming(log_stream(spark, log), gate, tmp_path / "ends", ends=True):
         seen = watcher.until(lambda seen: seen.queries and seen.queries[0].running is not None, "the batch in flight")
         assert (only(seen).uncountable, only(seen).offsets) == ("available-now", None)
         assert [gap.why for gap in seen.gaps if gap.section == "offsets"] == [
@@ -234,9 +235,6 @@ def test_a_query_that_ends_by_itself_is_told_by_its_trigger(
         ]
         (fault,) = query_refusals(watcher.source.plans(), seen, 20.0)
         assert fault.field == "queries.ends.trigger"
-    finally:
-        gate.open.set()
-        query.stop()
 
 
 def test_only_wanted_queries_are_seen_and_those_of_other_sessions_are(spark: SparkSession, tmp_path: Path) -> None:

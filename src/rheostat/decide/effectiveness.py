@@ -29,7 +29,7 @@ from rheostat.analyze.assess import COUNTS, IN_USE, MOST
 from rheostat.analyze.batches import DRIVEN, HIGH
 from rheostat.config.models import GuardSettings
 from rheostat.decide.partitions import tasks_of_batch, waves
-from rheostat.decide.policy import WARM_S, cap_limits, is_warm
+from rheostat.decide.policy import SETTLED, cap_limits, is_warm
 from rheostat.decide.rates import batch_rate, last_batch_s, window_rate
 from rheostat.model import Assessment, Outcome
 
@@ -47,7 +47,6 @@ _OTHER = 0.2
 _FULL = 0.9
 """Share of τ that batches may take on the way back: what varies is in the rest."""
 _ROUNDING = 1e-9
-_SETTLED = 2
 _WARM = 4
 _STEPS = 8
 _PATIENCE = 8
@@ -146,14 +145,14 @@ def settled_rate(assessment: Assessment) -> float | None:
     another load, or to records of another cost.
     """
     rates = _rates(assessment)
-    if not rates or not is_warm(assessment, _SETTLED):
+    if not rates or not is_warm(assessment):
         return None
     return rates[0] if rates[0] / _ALIKE <= rates[-1] <= rates[0] * _ALIKE else rates[-1]
 
 
 def limited_rate(assessment: Assessment) -> float | None:
     """Records/s while tasks run, over the window, if the job is at its limit and settled; else None."""
-    rates = _rates(assessment) if _is_limited(assessment) and is_warm(assessment, _SETTLED) else []
+    rates = _rates(assessment) if _is_limited(assessment) and is_warm(assessment) else []
     return rates[0] if rates else None
 
 
@@ -197,7 +196,7 @@ def judge_trial(
     """
     batch_s, missing = assessment.last_batch_s or 0.0, _missing(trial.before, trial.after, share)
     late = assessment.at - trial.at > max(patience_s, _PATIENCE * batch_s) and missing >= _NOISE
-    settled = assessment.executors == trial.after and is_warm(assessment, _SETTLED)
+    settled = assessment.executors == trial.after and is_warm(assessment)
     if late or (settled and _is_healthy(assessment)):
         return None
     trial = _note_step(trial, assessment)
@@ -272,15 +271,15 @@ def _find_number_shown(trial: Trial, assessment: Assessment, share: float) -> in
 
     While the number grows from batch to batch, a batch shows at least what the number carries on which it began.
     """
-    there, batch_s, last = assessment.executors or 0, assessment.last_batch_s or 0.0, assessment.last_batch_id
-    needed = _SETTLED if _missing(trial.before, trial.after, share) >= _CLEAR else _WARM
+    there, last = assessment.executors or 0, assessment.last_batch_id
+    needed = SETTLED if _missing(trial.before, trial.after, share) >= _CLEAR else _WARM
     if there == trial.after and is_warm(assessment, needed):
         return trial.after if assessment.batches > trial.batches else None
     if there < trial.after or last is None or last == trial.batch_id:
         return None
     for number, first in reversed(trial.steps):
-        done, needed = last - first + 1, _SETTLED if _missing(trial.before, number, share) >= _CLEAR else _WARM
-        if number < trial.after and (done >= needed or done * batch_s >= WARM_S):
+        done, needed = last - first + 1, SETTLED if _missing(trial.before, number, share) >= _CLEAR else _WARM
+        if number < trial.after and is_warm(assessment, needed, done):
             return number
     return None
 
@@ -348,11 +347,11 @@ def find_cause(assessment: Assessment, trial: Trial) -> Cause | None:
     """What limits the job, from the most certain to what is left; None: a further wave of tasks does, or nobody knows.
 
     *Capped batch*: batches are full and end before their trigger. *Sink*: it is sick. *Useful parallelism*: the slots
-    before had a task each. *One partition*: it is so large that as many slots as helped are as fast as more. *Driver*:
-    its part of the batch, or slots that idle while batches run back to back. *Single tasks that take long*: they
-    idle because they wait for these. *Broker*: the slots are in use, and yet
-    all of them together are no faster: what they share limits them, and the sink is healthy. *Garbage collection*,
-    *data read anew*: it takes most of the time that is missing.
+    before had a task each. *One partition*: it is so large that as many slots as helped are as fast as more. *Garbage
+    collection*, *data read anew*: it takes most of the time that is missing. *Single tasks that take long*: for most of
+    the batch free slots wait for them. *Driver*: its part of the batch, or slots that idle for another reason while
+    batches run back to back. *Broker*: the slots are in use, and yet all of them together are no faster: what they
+    share limits them, and the sink is healthy.
     """
     slots = assessment.slots_per_executor or 1
     if cap_limits(assessment):
@@ -403,8 +402,8 @@ def update_useless(useless: Useless, assessment: Assessment, current: int, setti
     It is forgotten when its cause is gone (a sink that was sick is healthy again with as many executors, batches are no
     longer full, tasks take three quarters of a batch that was the driver's, free slots wait for stragglers no longer
     than for a quarter of it); and when four batches in a row of the job at its limit say that the limit has changed, or
-    that the executors were of use after all. Else it is known for a day
-    after its time is over, so that the next time is longer.
+    that the executors were of use after all. Else it is known for a day after its time is over, so that the next time
+    is longer.
     """
     wait_s = useless.wait_s(assessment.at, settings)
     if _is_gone(useless, assessment) or wait_s <= -settings.ineffective_max_s:
@@ -449,10 +448,11 @@ def _is_gone(useless: Useless, assessment: Assessment) -> bool:
         return (assessment.executors or 0) <= useless.helped and work_s > DRIVEN * batch_s and busy >= IN_USE
     if useless.cause is Cause.STRAGGLER:
         straggler_s, batch_s = assessment.straggler_s, assessment.last_batch_s
-        known = straggler_s is not None and batch_s is not None and is_warm(assessment, _SETTLED)
-        return known and (straggler_s or 0.0) <= (1 - DRIVEN) * (batch_s or 0.0)
+        if straggler_s is None or batch_s is None:
+            return False
+        return is_warm(assessment) and straggler_s <= (1 - DRIVEN) * batch_s
     if useless.cause is Cause.SINK:
-        as_many = (assessment.executors or 0) >= useless.after and is_warm(assessment, _SETTLED)
+        as_many = (assessment.executors or 0) >= useless.after and is_warm(assessment)
         return as_many and assessment.sink is None and not assessment.missing
     return useless.cause is Cause.CAPPED and assessment.capped is False
 

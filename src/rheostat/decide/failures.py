@@ -103,8 +103,7 @@ def start_watch(
     """
     follows = past is not None and past.after == before and at - past.at <= ANSWER_S and after != past.first
     stood = past is not None and not (failing or past.deaths) and at - past.at >= _UP_ANSWER_S
-    if after > before and stood:
-        return Watch(before, after, before, at, _UP_ANSWER_S)
+    follows = follows and not (stood and after > before)
     if past is not None and follows and (after > past.first) is past.up:
         goes_on = (after > before) is past.up
         return past._replace(before=before if goes_on else past.first, after=after, at=at)

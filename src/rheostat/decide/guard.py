@@ -365,7 +365,7 @@ def ineffective(target: int, context: Context) -> Change | None:
 
 
 def _name_cause(useless: Useless, context: Context) -> str:
-    """The cause in words; that of one partition names it, and says what to do."""
+    """The cause in words; one partition is named, and for it and for stragglers it is said what to do."""
     hot = context.assessment.hot
     if useless.cause is Cause.STRAGGLER:
         return f"{useless.cause}: {FIND_STRAGGLER}"
@@ -463,7 +463,7 @@ def _stragglers_limit(target: int, context: Context) -> Change | None:
     done, arriving = assessment.last_batch_records, assessment.arrival_rate
     if target <= context.current or not (straggler_s and batch_s and period_s and done and arriving):
         return None
-    if assessment.slow_executors or not is_warm(assessment, 2) or batch_s < period_s:
+    if assessment.slow_executors or not is_warm(assessment) or batch_s < period_s:
         return None
     most = done / straggler_s * max(0.0, 1 - (assessment.driver_s or 0.0) / period_s)
     if arriving < most:

@@ -114,17 +114,20 @@ def has_finished(assessment: Assessment, batches: int) -> bool:
     return assessment.idle or assessment.batches >= batches
 
 
-WARM_S = 60.0
+SETTLED = 2
+"""Batches after which a number of executors shows what it carries."""
+_WARM_S = 60.0
 """Executors that have worked so long are warm, however few batches that were."""
 
 
-def is_warm(assessment: Assessment, batches: int) -> bool:
-    """Whether so many batches have finished at the present number of executors, or fewer long ones.
+def is_warm(assessment: Assessment, batches: int = SETTLED, done: int | None = None) -> bool:
+    """Whether so many batches have finished, or fewer long ones; ``done``: None: those at the present number.
 
-    >>> [is_warm(Assessment(at=0.0, batches=1, last_batch_s=batch_s), 2) for batch_s in (59.0, 60.0)]
+    >>> [is_warm(Assessment(at=0.0, batches=1, last_batch_s=batch_s)) for batch_s in (59.0, 60.0)]
     [False, True]
     """
-    return assessment.batches >= batches or assessment.batches * (assessment.last_batch_s or 0.0) >= WARM_S
+    done = assessment.batches if done is None else done
+    return done >= batches or done * (assessment.last_batch_s or 0.0) >= _WARM_S
 
 
 def cap_limits(assessment: Assessment) -> bool:

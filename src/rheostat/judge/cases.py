@@ -21,6 +21,7 @@ from rheostat.load.files import read_trace, trace_files
 from rheostat.load.prepare import Prepared, prepare
 from rheostat.load.shapes import parse_shape, remarks_on
 from rheostat.sim.capacity import capacity_curve, long_batch_rate
+from rheostat.sim.events import BESIDE_WORK
 from rheostat.sim.jobfile import JobFile, job_of
 
 _PRESETS = files("rheostat.sim") / "presets"
@@ -183,10 +184,6 @@ class Case:
         return f"{self.load.name} on {self.job_label}, seed {self.seed}"
 
 
-_BESIDE_WORK = frozenset({"dead", "excluded", "reject", "late", "no-room", "metrics", "node-lost", "node-full"})
-"""Events that make no batch longer."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A case that can be run: the prepared load, and the capacities C(0) … C(n_max), records/s."""
@@ -236,7 +233,7 @@ def _warnings(case: Case, load: Prepared) -> Iterator[str]:
             f"! the load is played {times} as it was given, so that its peak is {PEAK_SHARE:.0%} of what "
             f"{case.job.n_max} executors carry; --as-is leaves it as it is"
         )
-    slower = sorted({event.kind for event in case.job.events} - _BESIDE_WORK)
+    slower = sorted({event.kind for event in case.job.events} - BESIDE_WORK)
     if slower:
         yield f"what makes the job slower is left out of the optimum and of the size of static: {', '.join(slower)}"
 

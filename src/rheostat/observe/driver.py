@@ -136,7 +136,7 @@ class DriverSource:
             offsets=merged(offsets),
             batch=batch,
             running=None if position is None else running_batch(position, snapshot.now, self._times.place),
-            uncountable=_find_uncountable(plan, position, progress),
+            uncountable=find_uncountable(plan, position, progress),
             failed_before=self._queries.failed_before(plan.run),
         )
 
@@ -216,7 +216,7 @@ def _read_position(handle: QueryHandle) -> Position:
     return position
 
 
-def _find_uncountable(plan: QueryPlan, position: Position | None, progress: Progress | None) -> str | None:
+def find_uncountable(plan: QueryPlan, position: Position | None = None, progress: Progress | None = None) -> str | None:
     """The trigger that is never measured, or the first source of which it can never be known how many records wait."""
     if plan.trigger.kind in NO_MEASURE:
         return plan.trigger.kind

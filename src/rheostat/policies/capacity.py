@@ -19,8 +19,8 @@ their speed s(n) does in the rest of τ::
 * Of two healthy batches in a row the lesser rate is a *lower bound*; a measurement is raised only if three agree within
   a tenth. It raises a figure and never lowers it. So does any sample above the limit where nothing is known. A bound
   says that so many executors are enough, never that they are not (:meth:`Learned.limit`). The first batch of all gives
-  one, too: executors that load their code and start Python show no capacity. By a bound alone an increase
-  at most doubles the number (:meth:`Learned.enough_above`).
+  one, too: executors that load their code and start Python show no capacity. By a bound alone an increase at most
+  doubles the number (:meth:`Learned.enough_above`).
 * A new figure C at n removes the figures at n' that cannot be true beside it: n' > n carries C to 2 C × n' ÷ n, n' < n
   carries C × n' ÷ n ÷ 2 to C (waves of tasks explain the factor of two). A lower bound for n' < n must be C × n' ÷ n,
   otherwise C says more about n' than the bound does. A new lower bound removes only figures that are too low.
@@ -363,7 +363,7 @@ def learn_overload(assessment: Assessment, learned: Learned, memory: int | None)
     if not rate or not n or skipped:
         return learned
     learned = replace(learned, batch_id=assessment.last_batch_id, frame=follow_frame(learned.frame, assessment))
-    if not learned.figures and 0 < assessment.batches < _FOR_A_BOUND and not is_warm(assessment, _FOR_A_BOUND):
+    if not learned.figures and assessment.batches > 0 and not is_warm(assessment):
         return _raise_bound(learned, n, rate, assessment)
     if not (in_use(assessment) and _is_long(assessment)):
         stalls = assessment.last_batch_records is None and not in_use(assessment)

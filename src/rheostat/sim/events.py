@@ -242,3 +242,6 @@ Event = Annotated[
     | FullNode,
     Field(discriminator="kind"),
 ]
+
+BESIDE_WORK = frozenset({"dead", "excluded", "reject", "late", "no-room", "metrics", "node-lost", "node-full"})
+"""Kinds of events that make no batch longer."""
