@@ -101,8 +101,9 @@ def last(journal: Journal) -> Assessment:
 
 
 def calm(journal: Journal) -> bool:
-    """Whether some batches have ended in time at the number that was asked for."""
-    return working(journal) and (last(journal).lag_s or 99.0) < 4.0
+    """Whether enough batches have ended at the number that was asked for: none is late, and no executor cold."""
+    seen = last(journal)
+    return working(journal) and seen.batches >= 8 and seen.backlog_excess == 0 and (seen.lag_s or 99.0) < 4.0
 
 
 def working(journal: Journal) -> bool:
