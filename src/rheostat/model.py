@@ -194,6 +194,8 @@ class QueryReading:
         uncountable: a source of which it can never be known how many records wait, or the trigger of a query that is
             never measured, by its kind; None: neither.
         failed_before: the exception that ended the run before this one; None: it ended in order, or unknown.
+        ended: batches of this run that ended before ``batch``, oldest first, as far as they are known; at most 32, and
+            without those of the observation before, where the source remembers that.
     """
 
     query_id: str
@@ -207,6 +209,7 @@ class QueryReading:
     failed_because: str | None = None
     uncountable: str | None = None
     failed_before: str | None = None
+    ended: tuple[Batch, ...] = ()
 
 
 class Executor(NamedTuple):
@@ -559,6 +562,13 @@ class Assessment:
         spread: by how many records the last batch may differ by chance from what arrives in its time.
         driver_s: part of the last batch in which the driver plans and commits it, however many executors there are; the
             largest over the queries that are not idle.
+        arrived: records that have arrived since the look before; of a new partition, since its first look.
+        running_since: when the running batch began, or was first seen; None: several queries, none runs, or unknown.
+        batch_cap: most records of a batch; None: several queries, or no limit.
+        ended: every batch that has ended since the look before, oldest first, with the task time of its stages; empty
+            where there are several queries.
+        bounds: the fewest and the most executors allowed, as the policy is told.
+        answer: what became of the policy's last recommendation, as the policy is told; None: there was none.
     """
 
     at: float
@@ -634,6 +644,12 @@ class Assessment:
     spread: float = 0.0
     hot: str | None = None
     driver_s: float | None = None
+    arrived: int | None = None
+    running_since: float | None = None
+    batch_cap: int | None = None
+    ended: tuple[Batch, ...] = ()
+    bounds: Bounds | None = None
+    answer: Answer | None = None
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -859,6 +875,22 @@ class Outcome:
     redone_tasks: int | None = None
     waited_s: float | None = None
     took_s: float | None = None
+
+
+class Answer(NamedTuple):
+    """What became of a recommendation.
+
+    Attributes:
+        recommended: the number; None: no opinion.
+        target: the number that was decided on; None: the current one is unknown.
+        steps: names of the proposers and guard steps that made it another, in order.
+        outcomes: of changes, as they have become known since, oldest first.
+    """
+
+    recommended: int | None = None
+    target: int | None = None
+    steps: tuple[str, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
 
 
 # Objective: the bounds of the executors and the limit of the lag.

@@ -124,7 +124,8 @@ def test_k_times_the_records_are_k_times_the_rates_and_the_same_lag(moves, k):
 @given(steps, st.integers(1, 2**30))
 def test_the_same_at_another_time_is_the_same(moves, shift):
     for (here, _), (there, _) in zip(assessed(healthy(moves)), assessed(healthy(moves, shift=shift)), strict=True):
-        moved = replace(there, at=here.at)
+        ended = tuple(replace(batch, at=batch.at - shift) for batch in there.ended)
+        moved = replace(there, at=here.at, ended=ended)
         for field in fields(here):
             one, other = getattr(here, field.name), getattr(moved, field.name)
             assert other == (pytest.approx(one, rel=1e-6, abs=1e-6) if isinstance(one, float) else one), field.name

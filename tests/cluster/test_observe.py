@@ -66,13 +66,18 @@ class Gate:
 
 
 class Watcher:
-    """A source that is asked until it says what is waited for."""
+    """A source that is asked until it says what is waited for. ``told``: ids of the batches, as they were told."""
 
     def __init__(self, source: DriverSource) -> None:
         self.source = source
+        self.told: list[int] = []
 
     def look(self) -> Observation:
-        return contract.looks(self.source, time.time())
+        seen = contract.looks(self.source, time.time())
+        for query in seen.queries:
+            ids = [batch.batch_id for batch in (*query.ended, *([] if query.batch is None else [query.batch]))]
+            self.told += [number for number in ids if number not in self.told[-1:]]
+        return seen
 
     def until(self, condition: Callable[[Observation], object], what: str) -> Observation:
         deadline = time.monotonic() + TIMEOUT_S
@@ -150,7 +155,10 @@ def test_in_overload_the_backlog_is_current_although_no_batch_ends(
             assert 0 <= seen.at - reading.running.since < TIMEOUT_S
 
         gate.open.set()
-        seen = watcher.until(lambda seen: stands(seen) == (2250, 2250, 2250), "everything committed")
+        watcher.until(lambda seen: stands(seen) == (2250, 2250, 2250), "everything committed")
+        seen = watcher.until(lambda _: watcher.told[-1:] == [22], "the last batch")
+
+        assert watcher.told == list(range(23)), "each batch once, those between two looks too"
 
     reading = only(seen)
     assert reading.batch is not None

@@ -384,6 +384,27 @@ BROKER = Useless(3, 5, AT - 60, 610.0, 1000.0, 600.0, Cause.BROKER)
         ),
         pytest.param(
             DOWN,
+            {"guard": {"most_round_trips": 2}, "state": {"round_trips": (AT - 3599, AT - 300)}},
+            STAY,
+            ReasonCode.ROUND_TRIP,
+            id="up and down twice within an hour: not down",
+        ),
+        pytest.param(
+            DOWN,
+            {"guard": {"most_round_trips": 2}, "state": {"round_trips": (AT - 3600, AT - 300)}},
+            DOWN,
+            ReasonCode.FIXED,
+            id="up and down once within an hour: down",
+        ),
+        pytest.param(
+            UP,
+            {"guard": {"most_round_trips": 1}, "state": {"round_trips": (AT - 300,)}},
+            UP,
+            ReasonCode.FIXED,
+            id="up and down within an hour: up",
+        ),
+        pytest.param(
+            DOWN,
             {"guard": {"cooldown_down_s": 60.0}, "state": {"raised_at": AT - 120}},
             DOWN,
             ReasonCode.FIXED,
@@ -562,6 +583,7 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         *(AT - 1, AT - 1, AT - 1, AT + 9, 9.0, Pending(1, AT - 1, 4, 5)),
         raised_at=AT - 1,
         proposed=(Past(AT - 1, 5),),
+        round_trips=(AT - 1,),
         useless=Useless(4, 5, AT - 1, 600.0, 750.0, 600.0, Cause.BROKER, undone=True),
     )
     strict: dict[str, Any] = {
@@ -573,6 +595,7 @@ def test_a_step_blocks_no_other_direction_than_it_says(step):
         "scale_down_hold_s": 9.0,
         "failover": True,
         "most_partitions": 0.2,
+        "most_round_trips": 1,
         "quota_cores": 5,
     }
     figures: dict[str, Any] = {

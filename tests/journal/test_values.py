@@ -102,7 +102,7 @@ def test_who_leaves_first():
     ],
 )
 def test_a_batch_with_its_stages(batch):
-    query = QueryReading("q", "r", None, 1.0, batch=batch)
+    query = QueryReading("q", "r", None, 1.0, batch=batch, ended=(Batch(5.0, 3, 1.5), batch))
     assert written_and_read(query) == query
 
 

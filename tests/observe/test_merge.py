@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from rheostat.errors import InputError
-from rheostat.model import Cluster, Gap, Observation, Offsets, QueryReading
+from rheostat.model import Batch, Cluster, Gap, Observation, Offsets, QueryReading
 from rheostat.observe.merge import MergedSource
 from rheostat.testing.fakes import ScriptedSource, ToyJob
 
@@ -21,6 +23,14 @@ def test_what_the_first_lacks_comes_from_the_next_and_what_none_sees_stays_a_gap
     assert merged(first, second) == Observation(
         5.0, (QueryReading("id", "run", "q", 1.0, offsets=OFFSETS),), CLUSTER, (Gap("batch", "b", "id"),)
     )
+
+
+def test_earlier_batches_come_from_where_the_last_one_does():
+    batches = [Batch(1.0 * number, number, 0.5) for number in range(3)]
+    other = replace(QUERY, batch=batches[2], ended=tuple(batches[:2]))
+    assert merged(Observation(5.0, (QUERY,)), Observation(5.0, (other,))).queries == (other,)
+    own = replace(QUERY, batch=batches[2])
+    assert merged(Observation(5.0, (own,)), Observation(5.0, (other,))).queries == (own,)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,9 @@ class QueryFigures:
     idle: bool = False
     wait_s: float | None = None
     running_share: float | None = None
+    running_since: float | None = None
+    batch_cap: int | None = None
+    ended: tuple[Batch, ...] = ()
 
 
 def read_query(
@@ -121,6 +124,7 @@ def read_query(
         count_after=after,
         turns=turns,
         runs=runs,
+        batch_id=batch_id if batch_id is not None or restarted or past is None else past.batch_id,
     )
     return QueryFigures(
         offsets=offsets,
@@ -143,7 +147,27 @@ def read_query(
         idle=idle,
         wait_s=largest(waits_s),
         running_share=running_share(marks),
+        running_since=since if active else None,
+        batch_cap=_most_records(query),
+        ended=list_ended(query, None if restarted or past is None else past.batch_id),
     ), remembered
+
+
+def list_ended(query: QueryReading, last_id: int | None) -> tuple[Batch, ...]:
+    """Every batch that ended after the one with this id, oldest first, as far as they are known; None: all.
+
+    >>> batches = [Batch(at, number, 4.0) for number, at in enumerate((5.0, 10.0, 15.0))]
+    >>> query = QueryReading("q", "run", None, 5.0, batch=batches[2], ended=tuple(batches[:2]))
+    >>> [batch.batch_id for batch in list_ended(query, 0)], list_ended(query, 2)
+    ([1, 2], ())
+    """
+    batches = [*query.ended, *([] if query.batch is None else [query.batch])]
+    return tuple([batch for batch in batches if last_id is None or batch.batch_id > last_id])
+
+
+def _most_records(query: QueryReading) -> int | None:
+    """Of a batch, from all sources; None: one of them has no limit."""
+    return total([source.batch_cap for source in query.sources])
 
 
 AGAIN = 2

@@ -37,6 +37,7 @@ class OffsetFigures:
         behind: the partition that has missed the objective, where all others are well.
         waited_s: the least time that the oldest uncommitted record has waited, counted from the look that first saw it
             if it came alone.
+        arrived: records that arrived since the look before.
     """
 
     at: float | None = None
@@ -55,6 +56,7 @@ class OffsetFigures:
     waiting_by_topic: tuple[tuple[str, int | None], ...] = ()
     behind: str | None = None
     waited_s: float | None = None
+    arrived: int | None = None
 
     def waiting_in(self, topics: Collection[str]) -> int | None:
         """Records that wait in these topics; of a query that reads no others, its backlog where they are unknown."""
@@ -70,7 +72,15 @@ class OffsetFigures:
 
 
 _EMPTY = OffsetFigures(
-    waiting=0, in_flight=0, backlog=0, arrival_rate=0.0, lag_s=0.0, partitions=0, committed_known=True, waited_s=0.0
+    waiting=0,
+    in_flight=0,
+    backlog=0,
+    arrival_rate=0.0,
+    lag_s=0.0,
+    partitions=0,
+    committed_known=True,
+    waited_s=0.0,
+    arrived=0,
 )
 _NOTHING_YET: Curve = ((0.0, 1.0), (0, 0))
 
@@ -128,6 +138,7 @@ def read_offsets(
         inexact_because=offsets.inexact_because,
         by_topic=_rates_by_topic(keys, arrivals, arrival_rate, window_s),
         waiting_by_topic=_sums_by_topic(keys, gaps),
+        arrived=0 if at in past.times else _count_arrived(arrivals),
     )
     first_at = first_needed(curves, at - window_s, last_committed)
     times, rows = keep_looks(times, list(zip(*columns, strict=True)), first_at, settings.max_samples)
@@ -227,6 +238,15 @@ def _is_complete(rows: Sequence[Samples], committed: Column, absent_since: Mappi
 
 def _difference(end: int | None, start: int | None) -> int | None:
     return None if end is None or start is None else end - start
+
+
+def _count_arrived(curves: Sequence[Curve | None]) -> int | None:
+    """Records between the last two looks; None before two of each partition.
+
+    >>> _count_arrived([((0.0, 15.0), (10, 30)), _NOTHING_YET]), _count_arrived([((15.0,), (30,))])
+    (20, None)
+    """
+    return total([None if curve is None or len(curve[1]) < 2 else curve[1][-1] - curve[1][-2] for curve in curves])
 
 
 def _rate(curves: Sequence[Curve | None], window_s: float) -> float | None:

@@ -96,6 +96,7 @@ class QueryHistory:
         count_after: batches up to this id do not count as finished at the present number of executors.
         turns: its backpressure; None: the window begins with the next look.
         unmeasured_since: since when figures of it have been missing; None: they are known.
+        batch_id: the last batch of the present run that was seen to have ended; None: none was.
     """
 
     query_id: str
@@ -108,6 +109,7 @@ class QueryHistory:
     turns: Turns | None = None
     unmeasured_since: float | None = None
     runs: Runs = field(default_factory=Runs)
+    batch_id: int | None = None
 
 
 class Counters(NamedTuple):

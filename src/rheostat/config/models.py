@@ -166,6 +166,9 @@ class GuardSettings(FrozenModel):
     round_trip_cooldowns: Annotated[float, quantity("cooldowns", ge=0, le=1000)] = 2.0
     """Least time between an increase and the next decrease, as a multiple of cooldown_down_s. Default: up and down
     within two cooldowns costs two changes without benefit."""
+    most_round_trips: Annotated[int | None, quantity("round trips", ge=1, le=1000)] = 20
+    """Most decreases within an hour that follow an increase; null: no limit. Default: a net under policies that price
+    changes themselves; none of ours comes near it."""
     quota_cores: Annotated[int | None, quantity("cores", ge=1, le=10_000_000)] = None
     """Largest number of cores of all executors; null: no quota. Default: bounds count executors, a quota counts
     cores."""
@@ -584,6 +587,7 @@ _FAITHFUL: Mapping[str, Any] = {
         "sick_sink": False,
         "failover_return_s": 0.0,
         "round_trip_cooldowns": 0.0,
+        "most_round_trips": None,
         "ineffective_share": None,
         "rescale_catch_up_lags": None,
         "no_room_backoff_s": 0.0,

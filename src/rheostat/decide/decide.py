@@ -37,6 +37,7 @@ from rheostat.decide.state import (
 from rheostat.errors import Fault, InputError, JournalError
 from rheostat.model import (
     Action,
+    Answer,
     Assessment,
     Bounds,
     Decision,
@@ -81,7 +82,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         placing=getattr(settings.policy, "placing", Placing.NEAREST),
         seed=((settings.seed or 0) << 32) + state.next_id,
     )
-    recommendation, context, policy = _ask_policy(check_gates(context), state.policy, settings)
+    recommendation, context, policy = _ask_policy(check_gates(context), state, settings)
     proposer, shaped = choose(context, settings.policy.self_managed_steps)
     decision = Decision(
         at=assessment.at,
@@ -103,6 +104,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         requests=_remember_request(decision, context, settings.mode),
         analysis=state.analysis,
         at=assessment.at,
+        answer=Answer(recommendation.target, decision.target, tuple([note.step for note in decision.notes])),
     )
 
 
@@ -114,7 +116,13 @@ def learn(outcome: Outcome, state: State[Any], settings: DecisionSettings) -> St
     if outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.NO_ROOM, OutcomeStatus.PARTIAL):
         in_vain = outcome.reason.code is ReasonCode.NO_ROOM
         requests = replace(requests, given_up=outcome.target if in_vain else None)
-    return replace(state, guard=learn_outcome(outcome, state.guard, settings.guard), requests=requests)
+    answer = state.answer or Answer()
+    return replace(
+        state,
+        guard=learn_outcome(outcome, state.guard, settings.guard),
+        requests=requests,
+        answer=answer._replace(outcomes=(*answer.outcomes, outcome)),
+    )
 
 
 # What may start a change, and what may stop or lessen it.
@@ -196,6 +204,7 @@ _HOLD = ("hold_s", "hold_batches", "hold_fallback_s")
 _STALE = ("max_age_cycles", "metrics_delay_s")
 _INEFFECTIVE = ("ineffective_share", "ineffective_s", "ineffective_max_s")
 _ALIGN = ("align_to", "align_most", "state_partitions")
+_ROUND_TRIP = ("round_trip_cooldowns", "cooldown_down_s")
 _LARGEST = ("largest_step_up", "largest_step_down")
 _NO_ROOM = ("no_room_patience_s", "no_room_patience_max_s", "no_room_backoff_s", "no_room_backoff_max_s")
 
@@ -228,7 +237,8 @@ STEPS: tuple[Step, ...] = (
     Step(guard.scale_down_hold, _DOWN, (_C.SCALE_DOWN_HOLD,), ("scale_down_hold_s",), self_manageable=True),
     Step(guard.cooldown_up, _UP, (_C.COOLDOWN_UP,), ("cooldown_up_s",), self_manageable=True),
     Step(guard.cooldown_down, _DOWN, (_C.COOLDOWN_DOWN,), ("cooldown_down_s",), self_manageable=True),
-    Step(guard.round_trip, _DOWN, (_C.ROUND_TRIP,), ("round_trip_cooldowns", "cooldown_down_s")),
+    Step(guard.round_trip, _DOWN, (_C.ROUND_TRIP,), _ROUND_TRIP, self_manageable=True),
+    Step(guard.most_round_trips, _DOWN, (_C.ROUND_TRIP,), ("most_round_trips",)),
     Step(guard.catching_up, _DOWN, (_C.CATCHING_UP,), ("catching_up",)),
     Step(guard.failover, _DOWN, (_C.FAILOVER,), ("failover", "failover_return_s")),
     Step(guard.no_room, _UP, (_C.NO_ROOM,), _NO_ROOM),
@@ -292,14 +302,14 @@ def check_gates(context: Context) -> Context:
     return replace(context, gate=closed[0][1].reason, blind=any(step.blind for step, _ in closed))
 
 
-def _ask_policy(context: Context, policy_state: Any, settings: DecisionSettings) -> tuple[Recommendation, Context, Any]:
+def _ask_policy(context: Context, state: State[Any], settings: DecisionSettings) -> tuple[Recommendation, Context, Any]:
     """The recommendation, and the context with it. A sample that must not count is shown as one that is incomplete."""
-    shown, gate, policy = context.assessment, context.gate, settings.policy
-    if shown.requested != context.current:
-        shown = replace(shown, requested=context.current)
-    if gate is not None and not (shown.missing or shown.invalid):
-        shown = replace(shown, missing=(_NOT_COUNTED.get(gate.code, "metrics age"),))
-    recommendation, after = policy.recommend(shown, policy_state)
+    assessment, gate, policy = context.assessment, context.gate, settings.policy
+    missing = assessment.missing
+    if gate is not None and not (missing or assessment.invalid):
+        missing = (_NOT_COUNTED.get(gate.code, "metrics age"),)
+    shown = replace(assessment, requested=context.current, missing=missing, bounds=settings.bounds, answer=state.answer)
+    recommendation, after = policy.recommend(shown, state.policy)
     context = replace(
         context,
         recommendation=recommendation,
@@ -552,7 +562,7 @@ def _read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the state. Version 0.1 kept some of them in ``plan``, where only the policy's was required."""
     if "plan" not in data:
         names = [each.name for each in fields(State)]
-        _require(data, [name for name in names if name != "at"])
+        _require(data, [name for name in names if name not in ("at", "answer")])
         return {name: data[name] for name in names if name in data}
     _require(data, ["analysis", "own"])
     plan = data["plan"]

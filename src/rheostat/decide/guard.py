@@ -20,7 +20,7 @@ from rheostat.decide.failures import describe as describe_refused
 from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, waves
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
 from rheostat.decide.policy import cap_limits, is_warm, tasks_fail
-from rheostat.decide.state import GuardState, Replacing, RequestState
+from rheostat.decide.state import AN_HOUR_S, GuardState, Replacing, RequestState
 from rheostat.model import Assessment, Bounds, NodeReading, Nodes, Placement, Reason, ReasonCode, Recommendation
 from rheostat.text import batches as of_batches
 from rheostat.text import carry, count, executors, first_few, per_second, percent, records, seconds, several
@@ -566,6 +566,16 @@ def round_trip(_target: int, context: Context) -> Change | None:
     limit = context.settings.round_trip_cooldowns * context.settings.cooldown_down_s
     words = "the last increase was {since} ago, it stands for {limit}"
     return _wait(context, ReasonCode.ROUND_TRIP, context.state.raised_at, limit, words)
+
+
+def most_round_trips(_target: int, context: Context) -> Change | None:
+    """No decrease after too many within an hour that followed an increase, whatever the policy reckons."""
+    most = context.settings.most_round_trips
+    recent = [at for at in context.state.round_trips if context.assessment.at - at < AN_HOUR_S]
+    if most is None or len(recent) < most:
+        return None
+    text = f"the number has gone up and down again {len(recent)} times within an hour, {most} times are allowed"
+    return stay(context, ReasonCode.ROUND_TRIP, text, round_trips=float(len(recent)))
 
 
 def _wait(context: Context, code: ReasonCode, began: float | None, limit_s: float, words: str) -> Change | None:

@@ -20,7 +20,7 @@ from rheostat.decide.effectiveness import (
 )
 from rheostat.decide.failures import ANSWER_S, Refused, Watch, find_answer, refuse, stand, start_watch, watch_again
 from rheostat.decide.policy import tasks_fail
-from rheostat.model import Assessment, Outcome, OutcomeStatus
+from rheostat.model import Answer, Assessment, Outcome, OutcomeStatus
 
 _MADE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED})
 _REFUSED = frozenset({OutcomeStatus.NO_ROOM, OutcomeStatus.FAILED})
@@ -86,6 +86,7 @@ class GuardState:
         watch: the last change, while failures would be its answer.
         refused_down, refused_up: the last decrease and increase that were answered by failures.
         run: the runs of the queries that all this is of, by the time when they began; None: the first ones.
+        round_trips: when decreases followed an increase, within the last hour.
     """
 
     started_at: float | None = None
@@ -110,6 +111,7 @@ class GuardState:
     refused_down: Refused | None = None
     refused_up: Refused | None = None
     run: float | None = None
+    round_trips: tuple[float, ...] = ()
 
     def outdates(self, assessment: Assessment) -> bool:
         """Whether the figures are of before the last change, as those that come with a delay are for a while."""
@@ -158,6 +160,7 @@ class State(Generic[S]):
         policy: the policy's own state.
         next_id: number of the next decision.
         at: of the last decision; no time in the state is later. None: there was none.
+        answer: what has become of the policy's last recommendation; None: there was none.
     """
 
     policy: S
@@ -166,6 +169,7 @@ class State(Generic[S]):
     requests: RequestState = field(default_factory=RequestState)
     analysis: AnalysisState = field(default_factory=AnalysisState)
     at: float | None = None
+    answer: Answer | None = None
 
     def restarted(self) -> State[S]:
         """For a new run: nothing is being executed, and the last target may have to be asked for again."""
@@ -395,7 +399,15 @@ def _remember_change(
     """The state after the number has changed from ``before`` to ``after``, or might have (``RECORDED``)."""
     at, up, trial = outcome.at, after > before, guard.trial
     raised = up and (guard.changed_to is None or after > guard.changed_to)
-    guard = replace(guard, changed_at=at, down_blocked_at=at, raised_at=at if raised else guard.raised_at, trial=None)
+    turned = after < before and guard.raised_at is not None and guard.raised_at == guard.changed_at
+    guard = replace(
+        guard,
+        changed_at=at,
+        down_blocked_at=at,
+        raised_at=at if raised else guard.raised_at,
+        trial=None,
+        round_trips=(*[each for each in guard.round_trips if at - each < AN_HOUR_S], *([at] if turned else [])),
+    )
     if outcome.status is OutcomeStatus.RECORDED:
         return replace(guard, changed_to=None)
     guard = replace(guard, changed_to=after)

@@ -4,14 +4,15 @@ What seldom changes (queries, their sources and partitions, the hosts of executo
 a known round trip) is written once, in a ``keyframe`` line before the first record that needs it, and referred to by
 its place. The rest of an observation is::
 
-    {"q": [{"s": query, "o": [at, topology, latest, planned, committed, …], "b": [batch …], "r": [running …]}],
+    {"q": [{"s": query, "o": [at, topology, latest, planned, committed, …], "b": [batch …], "e": [[batch …], …],
+            "r": [running …]}],
      "c": [at, requested, executors, active, failed, finished, busy, excluded, gc],
      "n": [at, map, used, free, round trips],
      "g": [gap …]}
 
-``b`` and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and those behind them last,
-where there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as differences; see
-the end of this file.
+``b``, each of ``e``, and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and those
+behind them last, where there are any) and :class:`~rheostat.model.RunningBatch` in their order. Columns are written as
+differences; see the end of this file.
 """
 
 from __future__ import annotations
@@ -127,10 +128,9 @@ class Encoder:
         if query.offsets is not None:
             out["o"] = self._offsets(place, query.offsets)
         if query.batch is not None:
-            more = [getattr(query.batch, name) for name in _LATER]
-            while more and more[-1] in ((), None):
-                more.pop()
-            out["b"] = [getattr(query.batch, name) for name in _BATCH] + more
+            out["b"] = _batch_row(query.batch)
+        if query.ended:
+            out["e"] = [_batch_row(batch) for batch in query.ended]
         if query.running is not None:
             out["r"] = [getattr(query.running, name) for name in _RUNNING]
         if query.failed_because is not None:
@@ -381,6 +381,7 @@ def _query(entry: list[Any], offsets: Callable[[], Offsets] | None, data: Mappin
         sources=tuple([SourceInfo(**source | {"topics": tuple(source.get("topics", ()))}) for source in sources]),
         offsets=None if offsets is None else offsets(),
         batch=_batch(data["b"]) if "b" in data else None,
+        ended=tuple([_batch(row) for row in data.get("e", ())]),
         running=RunningBatch(**dict(zip(_RUNNING, data["r"], strict=True))) if "r" in data else None,
         failed_because=data.get("f"),
         uncountable=data.get("u"),
@@ -392,6 +393,13 @@ def _check_lengths(what: str, number: int, *columns: list[Any]) -> None:
     if any(len(column) != number for column in columns):
         message = f"figures of another number of {what} than {number}"
         raise ValueError(message)
+
+
+def _batch_row(batch: Batch) -> list[Any]:
+    later = [getattr(batch, name) for name in _LATER]
+    while later and later[-1] in ((), None):
+        later.pop()
+    return [getattr(batch, name) for name in _BATCH] + later
 
 
 def _batch(row: list[Any]) -> Batch:

@@ -32,7 +32,8 @@ SCHEMA = "rheostat.journal/1"
 _MAX_COUNT = 1_000_000
 """Executors, partitions or nodes that one number in a journal may stand for."""
 
-_DEFAULTS = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in {"at", "nodes"})
+_ELSEWHERE = frozenset(["at", "nodes", "ended", "bounds", "answer"])
+_DEFAULTS = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in _ELSEWHERE)
 _OUTCOME_COUNTS = ("target", "before", "after", "method", "redone_tasks")
 _OUTCOME_SECONDS = ("waited_s", "took_s")
 _TUPLES = frozenset(name for name, default in _DEFAULTS if default == ())
@@ -123,7 +124,7 @@ Record = SessionRecord | DecisionRecord | OutcomeRecord
 
 
 def assessment_to_json(assessment: Assessment, at: float) -> dict[str, Any]:
-    """The figures that differ from their defaults, without nodes, which the observation has."""
+    """The figures that differ from their defaults, without what other records have: nodes, batches, outcomes."""
     out: dict[str, Any] = {} if assessment.at == at else {"at": assessment.at}
     for name, default in _DEFAULTS:
         value = getattr(assessment, name)

@@ -100,7 +100,8 @@ class DriverSource:
         except _UNREADABLE as error:
             return Observation(at, gaps=(Gap("queries", str(error)), Gap("cluster", str(error))))
         readings = [self._read_query(query, snapshot, gaps) for query in active]
-        self._batches = {reading.run_id: reading.batch for reading in readings if reading.batch is not None}
+        runs = {reading.run_id for reading in readings}
+        self._batches = {run_id: batch for run_id, batch in self._batches.items() if run_id in runs}
         cluster = _try_read(gaps, None, "cluster", lambda: self._read_cluster(snapshot))
         return Observation(at, (*readings, *self._queries.failed()), cluster, tuple(gaps))
 
@@ -124,9 +125,7 @@ class DriverSource:
         position = try_read("running", lambda: _read_position(handle))
         offsets = try_read("offsets", lambda: self._read_offsets(plan, position, progress, snapshot)) or ()
         sources = (source_info(leaf.provider, leaf.options, read) for leaf, read in zip_longest(plan.leaves, offsets))
-        batch = None if progress is None else progress.batch
-        if batch is not None:
-            batch = self._with_stages(plan.run.run_id, batch)
+        batch, ended = self._read_batches(handle, plan.run.run_id, None if progress is None else progress.batch)
         return QueryReading(
             query_id=plan.run.query_id,
             run_id=plan.run.run_id,
@@ -138,17 +137,31 @@ class DriverSource:
             running=None if position is None else running_batch(position, snapshot.now, self._times.place),
             uncountable=find_uncountable(plan, position, progress),
             failed_before=self._queries.failed_before(plan.run),
+            ended=ended,
         )
 
-    def _with_stages(self, run_id: str, batch: Batch) -> Batch:
-        """The batch with what its stages did, if Spark tells. They are read once, when the batch is new."""
+    def _read_batches(
+        self, handle: QueryHandle, run_id: str, last: Batch | None
+    ) -> tuple[Batch | None, tuple[Batch, ...]]:
+        """The last batch, and those between it and the last one of the look before.
+
+        Each with what its stages did, if Spark tells. They are read once, when the batch is new.
+        """
         known = self._batches.get(run_id)
-        if known is None or known.batch_id != batch.batch_id:
-            with suppress(*_UNREADABLE):
-                newest = self.jvm.stages(MOST_STAGES), self.jvm.jobs(MOST_STAGES)
-                batch = with_stages(batch, run_id, *newest, self._queries.runs - {run_id})
-            self._batches[run_id] = known = batch
-        return known
+        if last is None:
+            return None, ()
+        if known is not None and known.batch_id == last.batch_id:
+            return known, ()
+        batches = [last]
+        with suppress(*_UNREADABLE):
+            if known is not None and known.batch_id + 1 < last.batch_id:
+                events = [parse_progress(text).batch for text in handle.earlier_progress(known.batch_id, last.batch_id)]
+                batches = [*(self._times.place_batch(each) for each in events if each is not None), last]
+        with suppress(*_UNREADABLE):
+            newest, others = (self.jvm.stages(MOST_STAGES), self.jvm.jobs(MOST_STAGES)), self._queries.runs - {run_id}
+            batches = [with_stages(each, run_id, *newest, others) for each in batches]
+        self._batches[run_id] = batches[-1]
+        return batches[-1], tuple(batches[:-1])
 
     def _read_offsets(
         self, plan: QueryPlan, position: Position | None, progress: Progress | None, snapshot: _Snapshot

@@ -72,7 +72,8 @@ def _merge_query(first: QueryReading, second: QueryReading | None) -> QueryReadi
         return first
     lacking = {field.name for field in fields(first) if getattr(first, field.name) is None}
     taken = {name: getattr(second, name) for name in ("trigger_s", "name", *_SECTIONS) if name in lacking}
-    return replace(first, sources=first.sources or second.sources, **taken)
+    ended = second.ended if first.batch is None else first.ended
+    return replace(first, sources=first.sources or second.sources, ended=ended, **taken)
 
 
 def _still_open(gap: Gap, observation: Observation) -> bool:

@@ -156,7 +156,7 @@ def with_stages(
     stage has ended and all of them are there: an older one is too, or fewer than ``MOST_STAGES``.
 
     Args:
-        batch: the last finished one.
+        batch: a finished one.
         run_id: of its query.
         stages: of the application, the newest first, ``MOST_STAGES`` at most.
         jobs: likewise.

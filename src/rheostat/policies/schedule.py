@@ -37,6 +37,7 @@ OPEN_LOOP: Mapping[str, Any] = MappingProxyType(
         "no_room_backoff_s": 0.0,
         "no_room_backoff_max_s": 0.0,
         "round_trip_cooldowns": 0.0,
+        "most_round_trips": None,
     }
 )
 """Guard settings under which the timetable is followed exactly once there are metrics."""

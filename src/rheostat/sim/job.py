@@ -137,7 +137,11 @@ class SimulatedJob:
         """
         self._pass(at)
         self._metrics.remember(self._look())
-        return self._metrics.show(at)
+        shown = self._metrics.show(at)
+        told = shown.queries[0].batch if shown.queries else None
+        if told is not None:
+            self._query.note_told(told.batch_id)
+        return shown
 
     def close(self) -> None:
         """Do nothing: there are no resources to release."""
@@ -358,6 +362,7 @@ class SimulatedJob:
                 committed=committed,
             ),
             batch=self._query.finished,
+            ended=tuple(self._query.earlier),
             running=RunningBatch(at, running is not None, batch_id, since),
             failed_before=_BROKE if self._fails else None,
         )
@@ -388,7 +393,7 @@ class SimulatedJob:
 
 def _read_beside(kind: str, number: int, like: QueryReading) -> QueryReading:
     """A further query, with the trigger of the job's own one."""
-    own = replace(like, query_id=f"{kind}-{number}", name=f"{kind}-{number}", run_id="run-0")
+    own = replace(like, query_id=f"{kind}-{number}", name=f"{kind}-{number}", run_id="run-0", ended=())
     at = 0.0 if like.offsets is None else like.offsets.at
     if kind == "idle":
         positions = ((0,),) * 3

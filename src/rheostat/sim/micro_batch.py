@@ -8,6 +8,7 @@ are committed when it ends. Without new records no batch runs.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, expm1, floor, inf
@@ -22,6 +23,8 @@ from rheostat.sim.seeded import noise, uniform
 from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place, seconds_of
 
 _ROUNDING = 1e-9
+_MOST_BATCHES = 32
+"""Batches that are told in one look at most."""
 _POLL_S = 1.0
 """How often a source that waits for records is asked, without a trigger interval."""
 
@@ -57,6 +60,7 @@ class Engine:
     Attributes:
         next_at: when the running batch ends, or the next one begins.
         finished: the last finished batch of this run; None: none yet.
+        earlier: those of this run that ended before it and were not told yet, the newest ones.
         keep_batches: whether the history lists every batch.
     """
 
@@ -66,6 +70,8 @@ class Engine:
         self._job, self._arrivals, self._fleet, self._history = job, arrivals, fleet, history
         self.keep_batches = False
         self.finished: Batch | None = None
+        self.earlier: deque[Batch] = deque(maxlen=_MOST_BATCHES)
+        self._told = -1
         self._next_id = 0
         self._committed: Positions = (0,) * job.partitions
         self._oldest = arrivals.oldest(self._committed)
@@ -78,6 +84,21 @@ class Engine:
 
     def fail(self, at: float) -> None:
         """Break off what is not committed."""
+
+    def note_told(self, batch_id: int) -> None:
+        """The batches up to this one were told."""
+        self._told = batch_id
+        while self.earlier and self.earlier[0].batch_id <= batch_id:
+            self.earlier.popleft()
+
+    def _finish(self, batch: Batch) -> None:
+        if self.finished is not None and self.finished.batch_id > self._told:
+            self.earlier.append(self.finished)
+        self.finished = batch
+
+    def _forget_run(self) -> None:
+        self.finished, self._told = None, -1
+        self.earlier.clear()
 
     def _commit(self, positions: Positions, begin: float, end: float, executors: int) -> None:
         records = sum(positions) - self._history.records_out
@@ -130,7 +151,8 @@ class MicroBatches(Engine):
 
     def pause(self, at: float, seconds: float) -> None:
         """Stop the query between two batches and start it as a new run after ``seconds``."""
-        self.finished, self._planned_at = None, None
+        self._forget_run()
+        self._planned_at = None
         self.next_at = self._trigger(at + seconds, on_grid=False)
 
     def fail(self, at: float) -> None:
@@ -230,7 +252,7 @@ class MicroBatches(Engine):
     def _end(self, batch: _Batch, at: float) -> None:
         credit(batch.placed, batch.failed)
         self._commit(self._planned, batch.start, at, batch.in_use)
-        self.finished = self._report(batch)
+        self._finish(self._report(batch))
         self._running = None
         every = self._job.trigger_s
         grid = (floor(batch.start / every + _ROUNDING) + 1) * every if every else at

@@ -74,7 +74,7 @@ class RecordAtATime(Engine):
         """Stop the job for so many seconds."""
         self._accrue(at)
         self._works_at = max(self._works_at, at + seconds)
-        self.finished = None
+        self._forget_run()
         self.in_flight = None
 
     def note_moved(self, share: float) -> None:
@@ -125,7 +125,7 @@ class RecordAtATime(Engine):
 
     def _end_batch(self, at: float, planned: Positions, records: int, busy_s: float) -> None:
         self._commit(planned, at - self._every, at, self._fleet.in_use)
-        self.finished = Batch(
+        batch = Batch(
             at=at,
             batch_id=self._next_id,
             duration_s=busy_s,
@@ -135,6 +135,7 @@ class RecordAtATime(Engine):
             records=records,
             stages=(StageWork(self._job.partitions, busy_s * self._fleet.in_use),),
         )
+        self._finish(batch)
         self._next_id += 1
         for each in self._fleet.running:
             if each.in_use:

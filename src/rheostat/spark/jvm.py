@@ -50,6 +50,8 @@ _TRIGGER_KINDS = {
 }
 _FAILED = re.compile(r"^\s*\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _MAX_FAILURE = 300
+_MOST_EVENTS = 64
+"""Progress events that are looked through at most."""
 _PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*)")
 _MAX_ERROR = 300
 _DEPLOYMENTS = {
@@ -371,6 +373,21 @@ class QueryHandle:
         with translate_errors("reading the progress of a query"):
             progress = self._execution.lastProgress()
             return None if progress is None else str(progress.json())
+
+    def earlier_progress(self, after: int, before: int) -> list[str]:
+        """The progress events of the batches between two others, oldest first, as JSON: what Spark keeps of them.
+
+        3 round trips for each, and for each event of a time without input.
+        """
+        with translate_errors("reading the progress of a query"):
+            events, found = self._execution.recentProgress(), list[str]()
+            for place in reversed(range(max(0, len(events) - _MOST_EVENTS), len(events))):
+                batch_id = int(events[place].batchId())
+                if batch_id <= after:
+                    break
+                if batch_id < before:
+                    found.insert(0, str(events[place].json()))
+            return found
 
     def failure(self) -> str | None:
         """Why the query failed; None if it runs, or has ended in order."""

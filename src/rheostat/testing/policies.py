@@ -152,6 +152,7 @@ class Moment:
     Attributes:
         before, after: the state before and after the decision.
         given: copies of ``assessment`` and of the policy's ``state``, made before the decision; None: not made.
+        shown: the assessment as the policy got it, after its answer.
     """
 
     step: int
@@ -160,6 +161,7 @@ class Moment:
     decision: Decision
     after: State[Any]
     given: Mapping[str, Any] | None = None
+    shown: Assessment | None = None
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,8 @@ def run(
         assessment = job.step(step)
         given = deepcopy({"assessment": assessment, "state": state.policy}) if copies else None
         decision, after = decide(assessment, state, decision_settings)
-        moments.append(Moment(number, assessment, state, decision, after, given))
+        shown = getattr(decision_settings.policy, "shown", None)
+        moments.append(Moment(number, assessment, state, decision, after, given, shown))
         state = _grant(decision, after, decision_settings)
         if decision.acts and decision.target is not None:
             job.ask(decision.target)
@@ -229,15 +232,17 @@ class AnswerError(AssertionError):
 
 
 class _CheckedPolicy:
-    """A policy whose answers are checked before they are used."""
+    """A policy whose answers are checked before they are used. ``shown``: the assessment that it got last."""
 
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
+        self.shown: Assessment | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
 
     def recommend(self, assessment: Assessment, state: Any) -> tuple[Recommendation, Any]:
+        self.shown = assessment
         asked = f"recommend() at {assessment.at:g} s, with {assessment.requested} executors in force"
         answer = self._ask(asked, lambda: self._policy.recommend(assessment, state))
         wrong = find_answer_faults(answer)
@@ -279,7 +284,12 @@ def _fault(fault: str, moment: Moment, detail: str = "") -> AssertionError:
 
 def check_inputs(case: Case) -> None:
     for moment in case.moments:
-        given, now = moment.given, {"assessment": moment.assessment, "state": moment.before.policy}
+        given, shown = moment.given, moment.shown
+        if given is None or shown is None:
+            continue
+        told = {name: getattr(shown, name) for name in ("requested", "missing", "bounds", "answer")}
+        given, now = {**given, "assessment": replace(given["assessment"], **told)}, {"assessment": shown}
+        now["state"] = moment.before.policy
         if given != now:
             raise _fault("the policy changed what it was given", moment, differences(given, now))
 
