@@ -212,6 +212,9 @@ def test_the_matrix_varies_one_property_at_a_time():
         "start-up 180 s",
         "exponent 0.8",
         "uncapped",
+        "batch noise 20 %",
+        "ample start",
+        "small start",
         "noise 20 %",
         "low rate",
         "spikes",
@@ -224,7 +227,9 @@ def test_the_matrix_varies_one_property_at_a_time():
     slow = found["start-up 180 s"].job.executor.start_up
     assert (slow.median_s, slow.p95_s) == (180.0, 360.0)
     assert found["heavier fixed part"].job.driver.planning_s == pytest.approx(0.3 + 0.2 * 30)
-    assert (found["noise 20 %"].treatment.noise_cv, found["noise 20 %"].job) == (0.20, found["base"].job)
+    noisy = found["noise 20 %"]
+    assert (noisy.treatment, noisy.job) == (Treatment(0.2, always_noisy=True), found["base"].job)
+    assert [found[label].job.start_executors for label in ("base", "ample start", "small start")] == [None, 18, 2]
     assert found["uncapped"].job.batch_cap is None
 
 

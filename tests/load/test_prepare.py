@@ -115,6 +115,18 @@ def test_fine_bins_keep_their_own_noise(bin_s):
     assert (done.curve.points, done.noise_cv, done.bin_s) == (trace.points, 0, bin_s)
 
 
+def test_a_load_that_is_to_be_always_noisy_is():
+    fine = prepare(Trace([100.0] * 600, bin_s=1.0), name="x", seed=1, peak_rate=None, noise_cv=0.2, always_noisy=True)
+    shape = prepare(constant(100, 600), name="x", seed=1, peak_rate=None, noise_cv=0.2, always_noisy=True)
+    assert [(each.said[0], each.noise_cv) for each in (fine, shape)] == [
+        ("bins of 1 s put onto steps of 5 s, noise 20% (seed 1)", 0.2),
+        ("the shape put onto steps of 5 s, noise 20% (seed 1)", 0.2),
+    ]
+    levels = [rate for _, rate in shape.curve.points[::2]]
+    assert len(levels) == 120
+    assert min(levels) < 80 < 120 < max(levels)
+
+
 def test_the_width_of_the_bins_may_be_given():
     done = prepare(Sequel([constant(100, 60), constant(200, 60)]), name="x", seed=1, peak_rate=None, bin_s=60.0)
     assert (len(done.curve.points), done.noise_cv, done.bin_s) == (48, 0.1, 60)

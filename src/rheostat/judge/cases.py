@@ -154,11 +154,13 @@ class LoadSpec:
 class Treatment:
     """How every load is prepared, see :func:`~rheostat.load.prepare.prepare`; ``scaled``: to :data:`PEAK_SHARE`.
 
+    ``always_noisy``: noise is added to loads with fine bins and to shapes as well.
     ``ranked``: whether the case counts in rankings even where the optimum needs few executors: the fault to find there
     is a policy that takes more.
     """
 
     noise_cv: float = 0.10
+    always_noisy: bool = False
     longest_s: float | None = 7 * 86_400.0
     scaled: bool = True
     ranked: bool = False
@@ -211,6 +213,7 @@ def ready(case: Case) -> Ready:
         seed=case.seed,
         peak_rate=PEAK_SHARE * capacities[-1] if treatment.scaled else None,
         noise_cv=treatment.noise_cv,
+        always_noisy=treatment.always_noisy,
         longest_s=treatment.longest_s,
     )
     duration = load.curve.duration

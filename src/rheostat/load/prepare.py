@@ -57,13 +57,15 @@ def prepare(
     bin_s: float | None = None,
     longest_s: float | None = 7 * 86_400,
     step_s: float = 5.0,
+    always_noisy: bool = False,
 ) -> Prepared:
     """Cut, refine and scale a load.
 
     1. A load longer than ``longest_s`` is cut to that length around its peak, as far as the ends allow.
     2. A load whose bins are wider than ``step_s`` is averaged over steps of that length, and each step is multiplied by
        a gamma variable of mean 1 and coefficient of variation ``noise_cv``: an hour's mean says nothing of its seconds,
-       and Poisson noise alone vanishes at high rates. Finer bins have noise of their own; a shape has no bins.
+       and Poisson noise alone vanishes at high rates. Finer bins have noise of their own; a shape has no bins: both are
+       treated so only if the load is to be ``always_noisy``.
     3. Rates are multiplied so that the peak of the result is ``peak_rate`` (records/s); None: they stay as they are.
 
     The name seeds the noise together with ``seed``, so that two traces do not share theirs. ``bin_s`` defaults to that
@@ -78,10 +80,11 @@ def prepare(
     said = []
     if cut is not None:
         said.append(f"cut to {cut[0]:.0f} .. {cut[1]:.0f} s of {curve.duration:.0f} s, around the peak")
-    refined = bins is not None and bins > step_s
+    refined = always_noisy or (bins is not None and bins > step_s)
     if refined:
         played = _add_noise(played, step_s, noise_cv, Random(f"{seed} noise of {name}"))
-        said.append(f"bins of {bins:g} s put onto steps of {step_s:g} s, noise {noise_cv:.0%} (seed {seed})")
+        given = "the shape" if bins is None else f"bins of {bins:g} s"
+        said.append(f"{given} put onto steps of {step_s:g} s, noise {noise_cv:.0%} (seed {seed})")
     own_peak = peak_mean(played)
     if own_peak <= 0:
         raise InputError([Fault("load", name, "a load with records", "it offers nothing at all")])
