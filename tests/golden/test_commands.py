@@ -14,7 +14,12 @@ def recorded():
     return read_golden("commands"), read_golden("command-sentences")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+COMPARES = [name for name in COMMANDS if name.startswith("compare")]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in COMPARES else []) for name in COMMANDS]
+)
 def test_a_command_prints_what_was_recorded(name, tmp_path, recorded):
     fill_folder(tmp_path)
     figures, sentences = golden_command(COMMANDS[name], tmp_path)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.judge.test_useless import changes, play
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
-OURS = [
-    pytest.param(name, marks=() if name in {"reactive", "router", "mst"} else pytest.mark.slow)
-    for name in ("reactive", "router", "mst", "mst-alpha", "proactive", "flink", "ds2")
-]
+OURS = ("reactive", "router", "mst", "mst-alpha", "proactive", "flink", "ds2")
 STEPS = "+".join(f"constant:{rate}@1200" for rate in (3000, 6000, 9000, 12000, 9000))
 """Loads that teach what two to seven executors carry."""
 DEGRADED = {"kind": "drift", "at_s": 1800, "over_s": 3 * HOUR, "factor": 3.0}

@@ -9,6 +9,8 @@ from tests.judge.test_useless import POLICIES, changes, play
 
 from rheostat.model import ReasonCode
 
+pytestmark = pytest.mark.slow
+
 FAILS = {
     "start_executors": 2,
     "events": [{"kind": "query-fails", "at_s": 600, "for_s": 1200, "after_s": 20, "pause_s": 20}],

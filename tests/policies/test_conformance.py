@@ -33,6 +33,7 @@ def presets_of(name: str) -> list[str]:
 REGISTERED = [(name, preset) for name in policy_names() for preset in presets_of(name)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "preset"), REGISTERED, ids=["-".join(pair) for pair in REGISTERED])
 def test_every_registered_policy_conforms(name, preset):
     policy: Any = load_policy(name, {"preset": preset}, CONTEXT)

@@ -18,6 +18,7 @@ PLURALS = "executors|batches|tasks|records|samples|partitions|slots|cores|cycles
 SLIP = re.compile(rf"(?<![\d.,])1 ({PLURALS})\b|\b1 \w+ (carry|need|are|were|have|keep)\b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", policy_names())
 def test_no_reason_on_any_story_has_a_plural_for_one(name):
     context = PolicyContext(Objective(30.0), 15.0)

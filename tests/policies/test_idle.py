@@ -11,6 +11,8 @@ from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy, policy_names
 from rheostat.model import ReasonCode
 
+pytestmark = pytest.mark.slow
+
 NOT_BY_LOAD = {"static", "schedule"}
 """Policies that do not look at the load."""
 

@@ -17,6 +17,8 @@ from rheostat.model import Observation, Offsets, ReasonCode
 from rheostat.observe.parse import new_partitions, partition_offsets, skip_deleted
 from rheostat.sim.jobfile import JobFile
 
+pytestmark = pytest.mark.slow
+
 OURS = ["reactive", "router", "mst", "proactive"]
 
 

@@ -15,6 +15,8 @@ from rheostat.load.curves import constant, staircase
 from rheostat.model import Action, ReasonCode
 from rheostat.report.replay import replay
 
+pytestmark = pytest.mark.slow
+
 GUARD = {"warm_up_batches": 1, "hold_fallback_s": 30.0, "cooldown_down_s": 20.0, "round_trip_cooldowns": 2.0}
 
 

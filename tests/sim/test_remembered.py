@@ -9,6 +9,8 @@ from rheostat.journal.records import DecisionRecord
 from rheostat.load.curves import staircase
 from rheostat.model import ReasonCode
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("hpa", "reactive", "keda", "ds2", "flink", "router", "mst", "proactive", "amadeus", "threshold")
 
 
@@ -16,9 +18,8 @@ QUARTERS = {"profile": "default", "sample_s": 15.0}
 
 
 def policies(but=""):
-    """All but one that does not come into the situation; one of them in the fast suite."""
-    names = [each for each in NAMES if each != but]
-    return [pytest.param(each, marks=[pytest.mark.slow] if each != "hpa" else []) for each in names]
+    """All but one that does not come into the situation."""
+    return [each for each in NAMES if each != but]
 
 
 def job(**changes):
