@@ -93,6 +93,14 @@ def test_two_configurations_are_equation_3_where_distances_differ():
     assert model.defaulted == ("β = 1: 2 configurations, too few for all three",)
 
 
+def test_three_points_that_do_not_determine_both_get_the_one_that_fits():
+    """Measured by others: β alone would say 194, 129 and 323."""
+    measured = [Point(3, 245.0, 205.0), Point(2, 249.0, 108.0), Point(5, 123.0, 430.0)]
+    model = fit(measured)
+    assert [round(model.mst(each.executors, each.distance_ms)) for each in measured] == [204, 108, 431]
+    assert (model.beta, round(model.gamma, 2)) == (1.0, 0.32)
+
+
 def test_s2_fits_no_beta_to_two_configurations():
     two = points((2, 0), (8, 0))
     assert fit(two).beta == pytest.approx(0.9, rel=1e-3)

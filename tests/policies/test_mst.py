@@ -345,13 +345,23 @@ def exact(state: MstState):
 
 
 def test_the_far_node_is_given_up_even_where_the_next_near_one_would_not_do():
-    """MST(3, 300) = 101.3 carries 95/s with 5 %; MST(2, 20) = 108.0 even with 10 %, MST(1, 0) = 60 does not."""
-    sample = at_rest(95.0, 3, nodes=nodes((1, 0), (1, 0), (1, 0)))
+    """MST(3, 300) = 101.3 and MST(2, 20) = 108.0 carry 90/s with 10 %, MST(1, 0) = 60 does not."""
+    sample = at_rest(90.0, 3, nodes=nodes((1, 0), (1, 0), (1, 0)))
     answer, _ = mst().recommend(sample, knows(FAR))
     assert answer.target == 2
     decision, _ = decide(sample, replace_policy(decision_settings(mst()), knows(FAR)), decision_settings(mst()))
     assert decision.placement is not None
     assert decision.placement.leave == ("c",)
+
+
+@pytest.mark.parametrize(("preset", "target"), [("default", 2), ("faithful", 3)])
+def test_algorithm_2_asks_for_a_surplus_and_ours_for_nodes_that_carry_more(preset, target):
+    """MST(3, 400) = 100 and DT = 0; MST(2, 10) = 195."""
+    model = MstModel(alpha=100.0, gamma=0.5)
+    trips = (RoundTrip("a", "b", 10.0), RoundTrip("a", "c", 400.0), RoundTrip("b", "c", 400.0))
+    sample = at_rest(100.0, 3, nodes=nodes((1, 0), (1, 0), (1, 0), trips))
+    answer, _ = mst(preset=preset, dt_threshold=10.0, samples_to_shrink=1).recommend(sample, knows(model))
+    assert answer.target == target
 
 
 def test_the_nearest_is_added_first():

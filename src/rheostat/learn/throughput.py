@@ -225,18 +225,23 @@ def fit(points: Sequence[Point], options: FitOptions = DEFAULT) -> MstModel:
         faults.append(Fault("points", "none", "at least one", "nothing can be fitted to no measurement"))
     if faults:
         raise InputError(faults)
-    models = (_fit_parameters(points, places, options) for places in _list_forms(len(points), options))
-    return next(model for model in models if model is not None)
+    fits = (
+        [model for places in forms if (model := _fit_parameters(points, places, options)) is not None]
+        for forms in _list_forms(len(points), options)
+    )
+    return min(next(models for models in fits if models), key=lambda model: model.error)
 
 
-def _list_forms(count: int, options: FitOptions) -> list[tuple[int, ...]]:
-    """Places in (α, β, γ) to fit, in the order to try: equations (1), (3), (2), and β without γ."""
+def _list_forms(count: int, options: FitOptions) -> list[list[tuple[int, ...]]]:
+    """Places in (α, β, γ) to fit, in the order to try; of those of one length, the one with the least error counts.
+
+    Equations (1), (3), (2), and β without γ.
+    """
     if count == 1 or options.alpha_only:
-        return [(0,)]
-    forms = [(0, _BETA, _GAMMA) if count >= 3 else (0, _GAMMA)]
-    if count >= options.beta_from:
-        forms.append((0, _BETA))
-    return [*forms, (0, _GAMMA), (0,)]
+        return [[(0,)]]
+    three: list[tuple[int, ...]] = [(0, _BETA, _GAMMA)] if count >= 3 else []
+    two: list[tuple[int, ...]] = [(0, _GAMMA), (0, _BETA)] if count >= options.beta_from else [(0, _GAMMA)]
+    return [three, two, [(0,)]]
 
 
 class _Data(NamedTuple):

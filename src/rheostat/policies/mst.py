@@ -673,6 +673,8 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
                 lambda query: max(self._rate_down(query), spike * (query.arrival_rate / rate if rate else part))
             )
             target = enough_below(demands, sample.n, sample.reached, in_turn=in_turn)
+            if in_turn and not carries(demands, sample.n, sample.reached):
+                target = sample.n  # Algorithm 2: no DT ≥ T, no decrease
         what = _describe_rates(sample.assessment)
         margin = percent(max(map(self._margin, sample.models)))
         text = f"{what} with a margin of {margin} needs {executors(target)}{_describe_dt(sample)}"
