@@ -1,22 +1,13 @@
-"""The benchmarks on a real cluster, as short as they can be: they end, and their figures are there."""
+"""The benchmarks on a real cluster, as short as they can be: they end, and their figures are there.
+
+The driver of ``rescale`` is that of ``standby``; what it makes of the samples is in ``test_bench_samples.py``.
+"""
 
 import pytest
 
 from rheostat.research.bench import attach, rescale
 
 pytestmark = pytest.mark.cluster
-
-
-def test_a_rescale_is_measured():
-    result = rescale.run_rescale(plan=rescale.Plan(steps=(1,), cap=200, before_s=2.0, warm_up=2))
-
-    found = {one.name: one.value for one in result.metrics}
-    registered, working = found["+1: decision to registered, median"], found["+1: decision to working, max"]
-    assert registered is not None
-    assert working is not None
-    assert 0.5 < registered <= working + 0.2 < 60
-    assert found["+3: decision to working, max"] is None
-    assert found["+1 and −1: redone tasks, all told"] == 0
 
 
 def test_what_a_standby_worker_saves_is_measured():
@@ -26,10 +17,16 @@ def test_what_a_standby_worker_saves_is_measured():
     with_, without = (
         found[f"{name}: decision to working, median"] for name in ("with a Worker in standby", "without one")
     )
+    registered, redone = (
+        found[f"with a Worker in standby: {name}"]
+        for name in ("decision to registered, median", "redone tasks, up and down")
+    )
     assert (with_.n, without.n) == (1, 1)
     assert with_.value is not None
     assert without.value is not None
-    assert 0.5 < with_.value < 60
+    assert registered.value is not None
+    assert 0.5 < registered.value <= with_.value + 0.2 < 60
+    assert redone.value == 0
     assert 0.5 < without.value < 60
     assert found["with ÷ without, median; judged by the upper end"].met is False, "one pair proves nothing"
 

@@ -32,9 +32,9 @@ class TwoLevels(TripsPlan):
 def test_the_near_node_comes_first_and_the_far_one_goes_first(tmp_path: Path) -> None:
     plan = TwoLevels(
         policy="mst",
-        policy_options={"samples_to_shrink": 4},
+        policy_options={"samples_to_shrink": 2},
         mean_rate=60.0,
-        days_s=180.0,
+        days_s=130.0,
         begin_s=20.0,
         measured=False,
         seed=1,
