@@ -16,6 +16,8 @@ from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext, load_policy
+from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Treatment, load_job
+from rheostat.judge.compare import run_one
 from rheostat.model import Action, Assessment, Bounds, Objective, ReasonCode, Recommendation
 from rheostat.policies.capacity import Figure, Learned, Recovery
 from rheostat.policies.router import CHAIN, Load, RouterOptions, RouterPolicy, RouterState, Turn, add_rate
@@ -182,19 +184,29 @@ def test_no_decision_while_figures_are_of_before_the_change():
 
 
 @pytest.mark.parametrize(
-    ("changes", "rows"),
+    ("changes", "saturated", "both"),
     [
-        pytest.param(FULL, 1, id="lag and utilization"),
-        pytest.param({**FULL, "busy_ratio": 0.79}, 0, id="lag alone"),
-        pytest.param({**FULL, "backlog": 20_000}, 0, id="utilization alone"),
-        pytest.param({**FULL, "failed_tasks": 1}, 0, id="after failures"),
-        pytest.param({**FULL, "batches": 0}, 0, id="still cold"),
-        pytest.param({**FULL, "sink": "commits take 9 s"}, 0, id="a sick sink"),
+        pytest.param(FULL, 1, 1, id="lag and utilization"),
+        pytest.param({**FULL, "busy_ratio": 0.79}, 1, 0, id="lag alone"),
+        pytest.param({**FULL, "backlog": 20_000}, 1, 0, id="utilization alone"),
+        pytest.param({**FULL, "backlog": 20_000, "busy_ratio": 0.79}, 0, 0, id="no reason to go up"),
+        pytest.param({**FULL, "failed_tasks": 1}, 0, 0, id="after failures"),
+        pytest.param({**FULL, "batches": 0}, 0, 0, id="still cold"),
+        pytest.param({**FULL, "sink": "commits take 9 s"}, 0, 0, id="a sick sink"),
     ],
 )
-def test_when_a_row_is_written(changes, rows):
-    _, state = faithful().recommend(seen(2000.0, **changes), known(table=Table()))
-    assert len(state.table.rows.figures) == rows
+def test_when_a_row_is_written(changes, saturated, both):
+    """S5 has two slides on it; the faithful preset takes the one with which a job comes down again."""
+    for options, rows in (({}, saturated), ({"rows": "both"}, both)):
+        _, state = faithful(**options).recommend(seen(2000.0, **changes), known(table=Table()))
+        assert len(state.table.rows.figures) == rows
+
+
+def test_as_published_a_job_that_goes_up_by_utilization_comes_down_again():
+    shape = "constant:3000@1800+constant:12000@3600+constant:3000@7200"
+    base, load = load_job("base", {"start_executors": 6}), LoadSpec(shape, shape=shape)
+    done = run_one(Case(base, "base", load, 1, Treatment(scaled=False)), PolicySpec("router", "faithful"))
+    assert done.score["executors_final"] < done.score["executors_max"]
 
 
 def test_a_decision_each_minute_and_a_bucket_all_the_same():

@@ -92,8 +92,9 @@ class RouterOptions(FrozenModel):
     """Predicted rate ÷ the table's rate, from which on executors are added before there is lag."""
     ride_out: bool = Field(default=False, json_schema_extra={"only_with": ["eager", "true"]})
     """Whether eager waits to see if a spike stays, where the objective leaves the time for that."""
-    rows: Literal["learned", "saturated"] = "learned"
-    """What makes a row: the processed rate when saturated (S5), or what each batch shows (learned)."""
+    rows: Literal["learned", "saturated", "both"] = "learned"
+    """What makes a row: each batch (learned), the processed rate at every reason to go up (saturated, S5), or only if
+    both lag and utilization are one (both, another slide of S5)."""
     memory: int | None = Field(10, ge=1, le=10_000, json_schema_extra={"only_with": ["rows", "learned"]})
     """Most measurements that count in a learned row; null: all of them."""
     version: str = Field("", max_length=100)
@@ -407,7 +408,7 @@ def _write_row(turn: Turn, *, has_lag: bool, is_used: bool) -> Turn:
     if options.rows == "learned":
         saturated = has_lag or is_used
         table = tables.learn_batch(table, sample, options.memory, options.record_change, saturated=saturated)
-    elif has_lag and is_used:
+    elif (has_lag and is_used) or (options.rows == "saturated" and (has_lag or is_used)):
         table = tables.write_saturated(table, sample, options.record_change)
     return replace(turn, state=replace(turn.state, table=table))
 

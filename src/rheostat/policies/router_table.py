@@ -1,10 +1,10 @@
 """The performance table of ``router``: the capacity by number of executors. S5, Performance Table.
 
 A *row* is a :class:`~rheostat.policies.capacity.Figure`. As published (``rows="saturated"``) it is the processed rate
-while lag and utilization were high, and replaces the older row of that size. Ours (``rows="learned"``) is the rate
-that each batch shows, saturated or not, a mean in which the past weighs at most ``memory`` batches: the speed of the
-executors, to which the driver's part of a batch is added when the table is looked up. Before the fixed part of their
-own is known a row is a lower bound, which the first measurement removes.
+while lag or utilization was a reason to go up (``"both"``: both were), and replaces the older row of that size. Ours
+(``rows="learned"``) is the rate that each batch shows, saturated or not, a mean in which the past weighs at most
+``memory`` batches: the speed of the executors, to which the driver's part of a batch is added when the table is looked
+up. Before the fixed part of their own is known a row is a lower bound, which the first measurement removes.
 
 The look-up is literal: between two rows n₀ → r₀ and n₁ → r₁ the size for t is ⌈n₀ + (n₁ − n₀)(t − r₀) ÷ (r₁ − r₀)⌉,
 above the last ⌈t ÷ (r_last ÷ n_last)⌉. The talk leaves these cases open:
