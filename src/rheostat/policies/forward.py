@@ -59,8 +59,8 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
 
     10 s of records are 2 s of work for one executor, and those of a batch wait for the trigger before it:
 
-    >>> from rheostat.learn.batch_cost import BatchCost, StageLine
-    >>> model = BatchCost(stages=(StageLine(1, 0.0, 1.0, 1000.0, 2.0, 1e6, 2000.0),))
+    >>> from rheostat.learn.batch_cost import BatchCost
+    >>> model = BatchCost(stages=((1, 0.0, 0.002),))
     >>> start = Position(1, 0, 1000, -10.0, -10.0, 10.0, 11.0, Curve((0.0, 10.0), (0.0, 1000.0)), 10.0)
     >>> play(start, Costs(model), 100.0, (), 25.0)
     Outlook(over_s=3.0, lag_s=12.0, executors=1)

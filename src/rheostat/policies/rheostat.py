@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
-from rheostat.learn.batch_cost import BatchCost, Costs, last_work, learn_batch
+from rheostat.learn.batch_cost import BatchCost, Costs, last_batch, learn_batch
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import BuiltInPolicy, propose_nothing, round_up, valid_target
@@ -175,9 +175,9 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         if run_since != state.run_since and cost.is_known:
             cost = replace(cost, is_cold=True)  # maybe other code: the first batch of the run replaces it
         is_new = assessment.last_batch_id is not None and assessment.last_batch_id != state.batch_id
-        work = last_work(assessment) if is_new and has_batches(assessment) and not assessment.slow_executors else None
-        if work is not None:
-            cost = learn_batch(cost, work)
+        batch = last_batch(assessment) if is_new and has_batches(assessment) else None
+        if batch is not None and (assessment.batches or not cost.is_known) and not assessment.slow_executors:
+            cost = learn_batch(cost, batch, is_first=assessment.batches < 2, capped=bool(assessment.capped))
         ended = (assessment.last_batch_id or 0) - (state.batch_id or 0) if is_new and state.batch_id is not None else 0
         return replace(
             state,
