@@ -10,8 +10,8 @@ I and c are a least-squares line through (R·S^h, B), weighted by relative error
 I from c, and leave it at 20 ms a task. h is where the line fits best. A batch without known stages is one stage without
 waves.
 
-What is remembered are batches, not sums: one for each number of executors and size, the mean of the last ten alike. So a
-day at one number does not make the others forgotten, and all of them are read with one and the same line.
+What is remembered are batches, not sums: one for each number of executors and size, the mean of the last ten alike. So
+a day at one number does not make the others forgotten, and all of them are read with one and the same line.
 
 What the line misses is a *correction* for each number, the mean of b ÷ (F + G·R). A number that no batch has run at
 takes most of its nearest neighbour's, and a doubt that grows with the distance: see :meth:`BatchCost.correction`.
@@ -20,8 +20,10 @@ takes most of its nearest neighbour's, and a doubt that grows with the distance:
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import mul
 from typing import NamedTuple
 
 from rheostat.model import Assessment
@@ -29,7 +31,7 @@ from rheostat.model import Assessment
 _TASK_S = 0.02
 _RIDGE = 0.0004
 _HINDRANCE = (-0.06, 0.6)
-_HINDRANCE_SD, _HINDRANCE_STEP = 0.2, 0.02
+_HINDRANCE_SD, _HINDRANCE_STEP, _HINDRANCE_EVERY = 0.2, 0.02, 4
 _LEAST_ERROR = 0.01
 _FADE = 0.997
 """Weight of a batch for each one that has ended since."""
@@ -150,7 +152,9 @@ class BatchCost:
         """
         if not self.ratios:
             return 1.0
-        nearest, ratio = min(self.ratios, key=lambda each: abs(math.log(each[0] / executors)))
+        place = bisect_left(self.ratios, (executors, 0.0))
+        near = self.ratios[max(0, place - 1) : place + 1]
+        nearest, ratio = min(near, key=lambda each: max(each[0] / executors, executors / each[0]))
         if nearest == executors:
             return ratio
         doubt = math.sqrt(_DOUBT / (1 + self.spread))
@@ -270,7 +274,7 @@ def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
 def _fit(model: BatchCost, seen: tuple[Batch, ...]) -> BatchCost:
     """The model of these batches; those with other stages than the last one are not looked at.
 
-    h moves by one step a batch at most, to where the squared relative errors and its distance from 0 are least.
+    h moves by one step each fourth batch at most, to where the squared relative errors and its distance from 0 are least.
     """
     newest = seen[-1]
     batches = [each for each in seen if _has_same_stages(each, newest)]
@@ -281,16 +285,14 @@ def _fit(model: BatchCost, seen: tuple[Batch, ...]) -> BatchCost:
     stages, error = _fit_stages(batches, weights, model.exponent)
     exponent, noise = model.exponent, max(error / many, _LEAST_ERROR**2)
     best = error / noise + (exponent / _HINDRANCE_SD) ** 2
-    for tried in (model.exponent - _HINDRANCE_STEP, model.exponent + _HINDRANCE_STEP) if spread else ():
-        if _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
+    for tried in (model.exponent - _HINDRANCE_STEP, model.exponent + _HINDRANCE_STEP):
+        if spread and newest.number % _HINDRANCE_EVERY == 0 and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
             other, error = _fit_stages(batches, weights, tried)
             misfit = error / noise + (tried / _HINDRANCE_SD) ** 2
             if misfit < best:
                 best, exponent, stages = misfit, tried, other
     waits_s = _mean([each.duration_s - each.stages_s(each.busy_s) for each in batches], ages)
-    model = replace(
-        model, seen=seen, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s)
-    )
+    model = replace(model, seen=seen, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s))
     return replace(model, ratios=_find_ratios(model, batches, ages))
 
 
@@ -299,22 +301,21 @@ def _has_same_stages(one: Batch, other: Batch) -> bool:
 
 
 def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    return math.fsum([weight * value for weight, value in zip(weights, values, strict=True)]) / math.fsum(weights)
+    return math.fsum(map(mul, weights, values)) / math.fsum(weights)
 
 
 def _fit_stages(
     batches: Sequence[Batch], weights: Sequence[float], exponent: float
 ) -> tuple[tuple[tuple[int, float, float], ...], float]:
     """Tasks, I and c of each stage at this h, and the weighted sum of the squared errors of whole batches."""
-    scales = [each.slots**exponent for each in batches]
+    scales, newest = [each.slots**exponent for each in batches], batches[-1]
     stages, misses = list[tuple[int, float, float]](), [0.0] * len(batches)
-    for place, tasks in enumerate(batches[-1].tasks):
+    for place, (tasks, least_s) in enumerate(zip(newest.tasks, newest.least_s, strict=True)):
         # without tasks, the fixed part is in seconds of the batch, not of all slots
         slots = [1 if tasks else each.slots for each in batches]
         x = [each.records * scale / many for each, scale, many in zip(batches, scales, slots, strict=True)]
         y = [each.busy_s[place] / many for each, many in zip(batches, slots, strict=True)]
-        least = _mean([each.least_s[place] / many for each, many in zip(batches, slots, strict=True)], weights)
-        base_s, cost_s = _line(x, y, weights, least)
+        base_s, cost_s = _line(x, y, weights, least_s / slots[-1])
         stages.append((tasks, base_s, cost_s))
         for number, (a, b, many) in enumerate(zip(x, y, slots, strict=True)):
             misses[number] += (b - base_s - cost_s * a) * many

@@ -1,10 +1,11 @@
 """Playing the next batches forward: for how long the lag will be over its limit, if nothing, or something, is done.
 
 A batch begins when the one before it has ended, and no earlier than a trigger interval after that began. It takes what
-waits, up to the cap, and lasts F(n) + G(n)·R (:mod:`rheostat.learn.batch_cost`). The lag rises with time until the batch
-ends, and then falls to the age of its youngest record. So the time over the limit is exact for each batch.
+waits, up to the cap, and lasts F(n) + G(n)·R (:mod:`rheostat.learn.batch_cost`). The lag rises with time until the
+batch ends, and then falls to the age of its youngest record. So the time over the limit is exact for each batch.
 
-Executors that join within a batch work on the rest of it; each such moment costs a cold task.
+Executors that join within a batch work on the rest of it; each such moment costs a cold task. Those that leave do so
+between two batches.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ _NOISES = ((0.0, 0.5), (0.32, 0.25), (1.15, 0.25))
 """Deviations of the load, with weights. A fall is no merit of the low number: at the high one a decrease follows it."""
 _BELOW, _ABOVE, _HIGHER = 4, 2, 6
 _GRAIN = 16
+_MOST_LOOKED = 4096
 
 
 class Load(NamedTuple):
@@ -82,28 +83,33 @@ class GoingRate:
 
     def __init__(self, costs: Costs, load: Load, terms: Terms) -> None:
         self._costs, self._load, self._terms = costs, load, terms
-        self._capacities: dict[tuple[int, float], float] = {}
+        self._capacities: dict[int, float] = {}
         self.first = self.least_for(load.rate)
         self.cost, self.low, self.high = self._find_cycle()
 
-    def carries(self, executors: int, period_s: float | None = None) -> float:
-        """Records/s that batches of that length work off; None: those of τ."""
-        key = executors, self._terms.period_s if period_s is None else period_s
-        known = self._capacities.get(key)
+    def carries(self, executors: int) -> float:
+        """Records/s that batches of τ work off."""
+        known = self._capacities.get(executors)
         if known is None:
-            known = self._capacities[key] = self._costs.capacity(executors, key[1], self._terms.trigger_s)
+            known = self._capacities[executors] = self.carries_in(executors, self._terms.period_s)
         return known
 
+    def carries_in(self, executors: int, batch_s: float) -> float:
+        """Records/s that batches of that length work off."""
+        return self._costs.capacity(executors, batch_s, self._terms.trigger_s)
+
     def least_for(self, rate: float) -> int:
-        """The least number that carries a rate; where none does, the least that carries most, as far as was looked."""
-        most = self._terms.most or _MOST_LOOKED
-        high = 1
+        """The least number that carries a rate; where none does, the least that carries as much as twice as many."""
+        most, high = self._terms.most or _MOST_LOOKED, 1
         while high < most and self.carries(high) < rate:
-            high = min(2 * high, most)
-        low = high // 2
+            more = min(2 * high, most)
+            if self.carries(more) <= self.carries(high):
+                break
+            high = more
+        low, rate = 0, min(rate, self.carries(high))
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.carries(middle) >= min(rate, self.carries(high)) else (middle, high)
+            low, high = (low, middle) if self.carries(middle) >= rate else (middle, high)
         return high
 
     def helps(self, executors: int) -> bool:
@@ -135,11 +141,11 @@ class GoingRate:
         period_s, rate = self._terms.period_s, self._load.rate
         room = rate * (period_s - batch_s)
         longest_s = _LONGEST_S if self._load.lasts_s is None else min(_LONGEST_S, self._load.lasts_s)
-        if room <= 0:
+        if batch_s >= period_s:
             return 0.0
         capacity = self.carries(executors)
         if capacity < rate:
-            capacity = (capacity + self.carries(executors, 0.65 * period_s)) / 2
+            capacity = (capacity + self.carries_in(executors, 0.65 * period_s)) / 2
         mean_s = 0.0
         for z, weight in _NOISES:
             growth = rate - capacity + z * 0.5 * rate * self._load.deviation
@@ -149,7 +155,7 @@ class GoingRate:
     def kept_s(self, executors: int) -> float:
         """T2: how long so many are kept, until their batches have shrunk from τ."""
         period_s, steady_s = self._terms.period_s, self.steady_s(executors)
-        gain = self.carries(executors, (period_s + steady_s) / 2) - self._load.rate
+        gain = self.carries_in(executors, (period_s + steady_s) / 2) - self._load.rate
         least_s = LOCK_S + self._terms.start_up_s
         if gain <= 0:
             return _LONGEST_HIGH_S
@@ -197,11 +203,8 @@ class GoingRate:
         steady_s = self.steady_s(executors)
         if batch_s <= steady_s:
             return 0.0
-        gain = self.carries(executors, (batch_s + steady_s) / 2) - self._load.rate
+        gain = self.carries_in(executors, (batch_s + steady_s) / 2) - self._load.rate
         return self._load.rate * (batch_s - steady_s) / gain if gain > 0 else math.inf
-
-
-_MOST_LOOKED = 4096
 
 
 def first_passage_s(growth: float, widening: float, room: float, longest_s: float) -> float:

@@ -2,13 +2,14 @@
 
 Three ideas [ours]:
 
-* A limit on the lag is a limit on two batches in a row. So a job needs more executors only when its next batches, played
-  forward, would miss the objective; and not a decision earlier than that (:mod:`rheostat.policies.forward`).
+* A limit on the lag is a limit on two batches in a row. So a job needs more executors only when its next batches,
+  played forward, would miss the objective; and not a decision earlier than that (:mod:`rheostat.policies.forward`).
 * What is worth doing else is a question of prices: each number costs so many executor-seconds beyond the cheapest way
   to go on for ever with the present load, its going rate (:mod:`rheostat.policies.going_rate`). Waiting, going down,
   and going up by one more are compared in one unit (:mod:`rheostat.policies.weighing`).
-* Nothing is tuned to a job. What a batch costs, how long executors start, how noisy the load is and how wrong a forecast
-  of it are measured (:mod:`rheostat.learn.batch_cost`, :mod:`~rheostat.learn.start_up`, :mod:`~rheostat.learn.arrivals`).
+* Nothing is tuned to a job. What a batch costs, how long executors start, how noisy the load is and how wrong a
+  forecast of it are measured (:mod:`rheostat.learn.batch_cost`, :mod:`~rheostat.learn.start_up`,
+  :mod:`~rheostat.learn.arrivals`).
 
 Where there is no such model, ``mst`` decides, by the measured throughput: until a batch has ended, for several busy
 queries, and for a job without batches.
@@ -46,7 +47,10 @@ class RheostatOptions(FrozenModel):
     """Options of ``rheostat``."""
 
     margin: float = Field(
-        0.015, ge=0, lt=0.5, description="Share of the objective's lag that is kept free: the error of a predicted batch."
+        0.015,
+        ge=0,
+        lt=0.5,
+        description="Share of the objective's lag that is kept free, for errors of the model.",
     )
 
 
@@ -127,7 +131,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         sample = _Sample(assessment, n, self._follow(assessment, n, state))
         if not sample.state.cost.is_known or not has_batches(assessment):
             return self._decide_measured(sample)
-        sample = sample._replace(state=replace(sample.state, measured=None))
+        if sample.state.measured is not None:
+            sample = sample._replace(state=replace(sample.state, measured=None))
         if assessment.waiting is None or not assessment.period_s:
             return sample.propose(n, ReasonCode.STEADY, f"no proposal without: waiting records: {n} stays")
         return self._decide(sample, state)
@@ -156,7 +161,10 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             start_up = follow_start_up(start_up, at, last_at, assessment.executors, n)
         changed = state.target is not None and n != state.target
         raised = state.target is not None and n > state.target
-        state = replace(
+        is_new = assessment.last_batch_id is not None and assessment.last_batch_id != state.batch_id
+        cost = self._follow_cost(assessment, state, is_new=is_new)
+        ended = (assessment.last_batch_id or 0) - (state.batch_id or 0) if is_new and state.batch_id is not None else 0
+        return replace(
             state,
             at=at,
             target=n,
@@ -166,26 +174,21 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             level=level,
             start_up=start_up,
             backlog=assessment.backlog,
+            cost=cost,
+            run_since=assessment.run_since,
+            started_at=find_start(assessment, curve, state.started_at, cost.cap, ended),
+            batch_id=state.batch_id if assessment.last_batch_id is None else assessment.last_batch_id,
         )
-        return self._follow_batch(assessment, state)
 
-    def _follow_batch(self, assessment: Assessment, state: RheostatState) -> RheostatState:
-        """The state with the batch that ended last, and the start of the running one."""
+    def _follow_cost(self, assessment: Assessment, state: RheostatState, *, is_new: bool) -> BatchCost:
+        """The model with the batch that ended last, if it is a new one."""
         cost, run_since = state.cost, assessment.run_since
         if run_since != state.run_since and cost.is_known:
             cost = replace(cost, is_cold=True)  # maybe other code: the first batch of the run replaces it
-        is_new = assessment.last_batch_id is not None and assessment.last_batch_id != state.batch_id
         batch = last_batch(assessment) if is_new and has_batches(assessment) else None
         if batch is not None and (assessment.batches or not cost.is_known) and not assessment.slow_executors:
             cost = learn_batch(cost, batch, is_first=assessment.batches < 2, capped=bool(assessment.capped))
-        ended = (assessment.last_batch_id or 0) - (state.batch_id or 0) if is_new and state.batch_id is not None else 0
-        return replace(
-            state,
-            cost=cost,
-            run_since=run_since,
-            started_at=find_start(assessment, state, cost.cap, ended),
-            batch_id=state.batch_id if assessment.last_batch_id is None else assessment.last_batch_id,
-        )
+        return cost
 
     # ------------------------------------------------------------------------------------------ without a model
 
@@ -235,8 +238,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             return self._doubt_model(sample, past) or sample.propose(
                 sample.n,
                 ReasonCode.STEADY,
-                f"{seconds(breach_s)} over the limit are ahead, and more executors asked for now would change less than "
-                f"they cost: {sample.n} stays",
+                f"{seconds(breach_s)} over the limit are ahead, but more executors now would change less than they "
+                f"cost: {sample.n} stays",
                 breach_s=breach_s,
             )
         return self._decide_healthy(sample, weighing)
@@ -259,7 +262,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s), costs, prices, terms, start_up, (rate, high_rate)
         )
-        return weighing, replace(state, weight=max(state.weight, float(weighing.need)))
+        return weighing, replace(state, weight=float(weighing.need)) if weighing.need > state.weight else state
 
     def _increase(self, sample: _Sample, weighing: Weighing, choice: Choice, breach_s: float) -> _Proposal:
         n, assessment, target = sample.n, sample.assessment, choice.best.executors
@@ -330,8 +333,8 @@ def most_useful(assessment: Assessment) -> int | None:  # noqa: ARG001
     return None
 
 
-def find_start(assessment: Assessment, state: RheostatState, cap: int | None, ended: int) -> float | None:
-    """When the last batch began; None: unknown.
+def find_start(assessment: Assessment, curve: Curve, before: float | None, cap: int | None, ended: int) -> float | None:
+    """When the last batch began; None: unknown. ``before``: the same at the last look, ``ended`` batches ago.
 
     A batch that runs for longer than the last one tells its age. One that was not capped took all that had arrived:
     it began when what waits now began to arrive. Capped ones begin one after another.
@@ -340,13 +343,13 @@ def find_start(assessment: Assessment, state: RheostatState, cap: int | None, en
     if assessment.running and assessment.batch_s and lasted_s and assessment.batch_s > lasted_s:
         return at - assessment.batch_s
     if assessment.waiting is None:
-        return state.started_at
+        return before
     full = cap is not None and max(assessment.in_flight or 0, 0) >= _FULL * cap
     if full and assessment.waiting:
-        if state.started_at is None or not ended or not lasted_s:
-            return state.started_at
-        return min(at, state.started_at + ended * max(lasted_s, assessment.trigger_s or 0.0))
-    return min(at, state.curve.time_of(state.curve.total - assessment.waiting))
+        if before is None or not ended or not lasted_s:
+            return before
+        return min(at, before + ended * max(lasted_s, assessment.trigger_s or 0.0))
+    return min(at, curve.time_of(curve.total - assessment.waiting))
 
 
 def _position(assessment: Assessment, n: int, state: RheostatState, limit_s: float, trigger_s: float) -> Position:

@@ -73,6 +73,13 @@ class Weighing:
         """Executors under way, and so many more that are asked for after that time."""
         return sorted([*self._under_way, *(self._start_up.arrivals(more, after_s) if more > 0 else ())])
 
+    def _after_decrease(self, current: int, number: int) -> Joins:
+        """Those that were asked for last do not come, others leave; and help comes back that is asked for later."""
+        registered, sample_s = self._position.executors, self.terms.sample_s
+        come = self._under_way[: max(0, number - registered)]
+        leave = [(sample_s / 2, number - registered)] if number < registered else []
+        return sorted([*come, *leave, *self._start_up.arrivals(current - number, 2 * sample_s)])
+
     def _over_s(self, joins: Joins, batches: int, *, recovers: bool = False) -> float:
         """Mean seconds over the objective of both rates; with ``recovers`` also those until it is met again."""
         horizon_s = self.terms.sample_s + self._start_up.late_s + batches * self.terms.period_s
@@ -131,19 +138,17 @@ class Weighing:
 
     def decrease(self, current: int, batch_s: float, locked_s: float) -> tuple[Option, Choice | None]:
         """What it costs to stay, and the number to go down to; None: to stay is cheapest."""
-        prices, sample_s = self.prices, self.terms.sample_s
+        prices = self.prices
         stay = Option(current, self.stay_price(current, batch_s, locked_s), 0.0)
         lowest = max(1, min(prices.first, current) - 4 * max(1, prices.first // _FEW))
         valued = [
-            (CHANGE + prices.low_value(number, batch_s), number)
-            for number in prices.numbers_from(lowest, current - 1)
+            (CHANGE + prices.low_value(number, batch_s), number) for number in prices.numbers_from(lowest, current - 1)
         ]
         options = list[Option]()
         for value, number in sorted(valued)[:_CHEAPEST]:
             if value >= min([stay.price, *(option.price for option in options)]):
                 break
-            back = self._joins(current - number, 2 * sample_s)
-            over_s = self._over_s(sorted([(sample_s / 2, number - current), *back]), _LONG)
+            over_s = self._over_s(self._after_decrease(current, number), _LONG)
             options.append(Option(number, value + self.terms.weight * over_s, over_s))
         best, *others = sorted([stay, *options], key=lambda option: option.price)
         if best.executors == current:
