@@ -26,7 +26,7 @@ LAG_S, SAMPLE_S, TRIGGER_S = 60.0, 15.0, 10.0
 
 
 def policy(lag_s: float = LAG_S, sample_s: float = SAMPLE_S) -> RheostatPolicy:
-    return RheostatPolicy(RheostatOptions(), PolicyContext(Objective(lag_s), sample_s))
+    return RheostatPolicy(RheostatOptions.model_validate({}), PolicyContext(Objective(lag_s), sample_s))
 
 
 @pytest.mark.parametrize("module", [forward, going_rate, rheostat, weighing])

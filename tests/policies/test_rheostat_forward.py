@@ -38,14 +38,14 @@ def test_batches_that_are_longer_than_the_trigger_follow_one_another():
     # 0..13 with 6000 records, whose oldest is of -20; then 13..21.8 with the 3900 of 0..13
     late = position(waiting=6000, started_s=-20.0, oldest_s=-20.0, limit_s=30.0)
     seen = play(late, costs(), 300.0, (), 12.5)
-    assert seen == Outlook(pytest.approx(3.0), pytest.approx(33.0), 1)
+    assert seen == pytest.approx(Outlook(3.0, 33.0, 1))
     assert play(late, costs(), 300.0, (), 13.0).lag_s == pytest.approx(21.8)
 
 
 def test_the_running_batch_ends_first():
     # it began at -4 with 3000 records of -14 .. -4, ends at 3; the next one has 300 × 10 of -4 .. 6
     runs = position(in_flight=3000, waiting=1200, started_s=-4.0, oldest_s=-14.0)
-    assert play(runs, costs(), 300.0, (), 5.0) == Outlook(0.0, pytest.approx(17.0), 1)
+    assert play(runs, costs(), 300.0, (), 5.0) == pytest.approx(Outlook(0.0, 17.0, 1))
     assert play(runs, costs(), 300.0, (), 6.0).lag_s == pytest.approx(17.0)
 
 
@@ -59,16 +59,16 @@ def test_an_executor_that_joins_works_on_the_rest_of_the_batch():
     # 10 s are left when it joins at 3: half of that, and 1 s for its cold task
     late = position(waiting=6000, started_s=-20.0, oldest_s=-20.0, limit_s=25.0)
     seen = play(late, costs(), 300.0, ((3.0, 1),), 0.0)
-    assert seen == Outlook(pytest.approx(4.0), pytest.approx(29.0), 2)
+    assert seen == pytest.approx(Outlook(4.0, 29.0, 2))
 
 
 def test_those_that_join_between_two_batches_work_from_the_next_one_on():
-    assert play(position(), costs(), 300.0, ((8.0, 3),), 10.0) == Outlook(0.0, pytest.approx(12.5), 4)
+    assert play(position(), costs(), 300.0, ((8.0, 3),), 10.0) == pytest.approx(Outlook(0.0, 12.5, 4))
 
 
 def test_executors_leave_between_two_batches():
     leaves = position(executors=2)
-    assert play(leaves, costs(), 300.0, ((2.0, -1),), 9.0) == Outlook(0.0, pytest.approx(14.0), 1)
+    assert play(leaves, costs(), 300.0, ((2.0, -1),), 9.0) == pytest.approx(Outlook(0.0, 14.0, 1))
     assert play(leaves, costs(), 300.0, ((2.0, -1),), 10.0).lag_s == pytest.approx(17.0)
 
 

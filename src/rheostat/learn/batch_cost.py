@@ -102,7 +102,8 @@ def last_batch(assessment: Assessment) -> Batch | None:
         return None
     slots, rate = executors * (assessment.slots_per_executor or 1), assessment.arrival_rate
     known = [(each.tasks, each.demand) for each in assessment.stages if each.demand is not None and each.tasks]
-    tasks, busy_s = (0,), (duration_s * slots,)
+    tasks: tuple[int, ...] = (0,)
+    busy_s: tuple[float, ...] = (duration_s * slots,)
     if known and rate and len(known) == len(assessment.stages):
         tasks = tuple([each for each, _ in known])
         busy_s = tuple([demand * records / rate for _, demand in known])
@@ -274,7 +275,7 @@ def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
 def _fit(model: BatchCost, seen: tuple[Batch, ...]) -> BatchCost:
     """The model of these batches; those with other stages than the last one are not looked at.
 
-    h moves by one step each fourth batch at most, to where the squared relative errors and its distance from 0 are least.
+    h moves by one step each fourth batch at most, to where the squared errors and its distance from 0 are least.
     """
     newest = seen[-1]
     batches = [each for each in seen if _has_same_stages(each, newest)]

@@ -121,7 +121,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
 
     def __init__(self, options: RheostatOptions, context: PolicyContext) -> None:
         super().__init__(options, context)
-        self._measured = MstPolicy(MstOptions(), context)
+        self._measured = MstPolicy(MstOptions.model_validate({}), context)
 
     def recommend(self, assessment: Assessment, state: RheostatState) -> _Proposal:
         n, rate = valid_target(assessment), assessment.arrival_rate
