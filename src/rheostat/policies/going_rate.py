@@ -47,12 +47,14 @@ class Load(NamedTuple):
         deviation: of ln(rate), as it is known now.
         wander: of the rate after a second, records/s; grows with the root of time.
         lasts_s: mean time until the load jumps; None: unknown.
+        burst: rate that works the next burst off in time, records/s.
     """
 
     rate: float
     deviation: float
     wander: float
     lasts_s: float | None = None
+    burst: float = 0.0
 
 
 class Terms(NamedTuple):
@@ -77,6 +79,7 @@ class GoingRate:
     """Prices of one decision.
 
     Attributes:
+        least: the number that the next burst needs: fewer are no option.
         first: the least number that carries the load.
         cost: c*, executors; ``low``, ``high``: the pair of numbers of that cycle.
     """
@@ -84,7 +87,8 @@ class GoingRate:
     def __init__(self, costs: Costs, load: Load, terms: Terms) -> None:
         self._costs, self._load, self._terms = costs, load, terms
         self._capacities: dict[int, float] = {}
-        self.first = self.least_for(load.rate)
+        self.least = max(1, self.least_for(load.burst)) if load.burst else 1
+        self.first = max(self.least, self.least_for(load.rate))
         self.cost, self.low, self.high = self._find_cycle()
 
     def carries(self, executors: int) -> float:
@@ -166,7 +170,7 @@ class GoingRate:
         step = max(1, first // _GRAIN)
         highs = [(high, self.kept_s(high)) for high in self.numbers_from(first, first + _HIGHER * step)]
         highs = highs or [(first, self.kept_s(first))]
-        for low in self.numbers_from(first - _BELOW * step, first + _ABOVE * step):
+        for low in self.numbers_from(max(self.least, first - _BELOW * step), first + _ABOVE * step):
             lasts_s = self.lasts_s(low, self.steady_s(low))
             late_s = max(0.0, terms.start_up_s + terms.sample_s - lasts_s)
             fixed = low * lasts_s + 2 * CHANGE + _EXTRA + terms.weight * late_s

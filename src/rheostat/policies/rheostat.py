@@ -29,7 +29,15 @@ from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
 from rheostat.learn.batch_cost import BatchCost, Costs, last_batch, learn_batch
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import BuiltInPolicy, propose_nothing, round_up, valid_target
+from rheostat.policies.capacity import (
+    BuiltInPolicy,
+    Spike,
+    follow_spike,
+    propose_nothing,
+    round_up,
+    spike_rate,
+    valid_target,
+)
 from rheostat.policies.forward import Position
 from rheostat.policies.going_rate import GoingRate, Load, Terms
 from rheostat.policies.mst import MstOptions, MstPolicy, MstState
@@ -41,6 +49,8 @@ _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
 _FULL = 0.98
+_SPIKE_LAGS = 2.0
+"""Lags of the objective in which a burst is worked off."""
 
 
 class RheostatOptions(FrozenModel):
@@ -64,6 +74,7 @@ class RheostatState:
         started_at: when the last batch began; ``batch_id``: the last one that had ended.
         backlog: at the last sample.
         weight: w, the most executors that the load ever needed.
+        spike: the last burst of records, for which a decrease leaves enough.
         run_since: of the run that the batch model is of.
         measured: state of ``mst``, while that decides.
     """
@@ -76,6 +87,7 @@ class RheostatState:
     batch_id: int | None = None
     backlog: int | None = None
     weight: float = 1.0
+    spike: Spike | None = None
     run_since: float | None = None
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
@@ -174,6 +186,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             level=level,
             start_up=start_up,
             backlog=assessment.backlog,
+            spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
             cost=cost,
             run_since=assessment.run_since,
             started_at=find_start(assessment, curve, state.started_at, cost.cap, ended),
@@ -252,12 +265,15 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         trigger_s = assessment.trigger_s or 0.0
         period_s = (assessment.period_s or 0.0) * (1 - self.options.margin)
         deviation = level.deviation((sample_s + start_up.median_s + period_s) / sample_s)
+        burst = spike_rate(state.spike, self.context.objective.lag_s, trigger_s)
         rate = level.rate
+        if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
+            rate = min(rate, assessment.arrival_rate or 0.0)
         high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
         wander = 1.5 * rate * math.sqrt(level.errors[-1] / (16 * sample_s))
         costs = Costs(state.cost)
         terms = Terms(period_s, trigger_s, sample_s, start_up.median_s, state.weight, most_useful(assessment))
-        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s)
+        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s, burst)
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s), costs, prices, terms, start_up, (rate, high_rate)
@@ -283,10 +299,11 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             max(assessment.trigger_s or 0.0, assessment.batch_s or 0.0, assessment.last_batch_s or 0.0),
             weighing.terms.period_s,
         )
-        stay, choice = weighing.decrease(n, batch_s, remaining_lock_s(assessment.at, state.raised_at))
         prices = weighing.prices
+        stay, choice = weighing.decrease(n, batch_s, remaining_lock_s(assessment.at, state.raised_at))
         if choice is None:
-            text = f"no breach ahead at {_rates(weighing)}, and no number is cheaper than {n}: {n} stays"
+            why = f"the next burst needs {prices.least}" if prices.least >= n > 1 else f"no number is cheaper than {n}"
+            text = f"no breach ahead at {_rates(weighing)}, and {why}: {n} stays"
             return sample.propose(n, ReasonCode.STEADY, text, going_rate=prices.cost, forecast=weighing.rate)
         target = choice.best.executors
         dearer = count(stay.price - choice.best.price)

@@ -140,7 +140,7 @@ class Weighing:
         """What it costs to stay, and the number to go down to; None: to stay is cheapest."""
         prices = self.prices
         stay = Option(current, self.stay_price(current, batch_s, locked_s), 0.0)
-        lowest = max(1, min(prices.first, current) - 4 * max(1, prices.first // _FEW))
+        lowest = max(prices.least, min(prices.first, current) - 4 * max(1, prices.first // _FEW))
         valued = [
             (CHANGE + prices.low_value(number, batch_s), number) for number in prices.numbers_from(lowest, current - 1)
         ]
