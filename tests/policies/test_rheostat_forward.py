@@ -63,7 +63,7 @@ def test_an_executor_that_joins_works_on_the_rest_of_the_batch():
 
 
 def test_those_that_join_between_two_batches_work_from_the_next_one_on():
-    assert play(position(), costs(), 300.0, ((8.0, 3),), 10.0) == pytest.approx(Outlook(0.0, 12.5, 4))
+    assert play(position(), costs(), 300.0, ((8.0, 3),), 10.0) == pytest.approx(Outlook(0.0, 13.5, 4))
 
 
 def test_executors_leave_between_two_batches():

@@ -48,6 +48,7 @@ _SLOW, _SLOW_S = 1.25, 2.0
 _STRANGE = 2
 """Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
 _LARGER = 1.02
+_LEAST_COLD_S, _COLD_GAIN = 1.0, 0.3
 
 
 class Batch(NamedTuple):
@@ -124,6 +125,7 @@ class BatchCost:
         cap: records of a full batch; None: none was full.
         strange: batches in a row that were not as predicted.
         is_cold: whether it is of a first batch only, which the next one replaces.
+        cold_s: what executors that join add to a batch, s.
     """
 
     seen: tuple[Batch, ...] = ()
@@ -137,6 +139,7 @@ class BatchCost:
     cap: int | None = None
     strange: int = 0
     is_cold: bool = False
+    cold_s: float = _LEAST_COLD_S
 
     @property
     def is_known(self) -> bool:
@@ -176,7 +179,7 @@ class Costs:
     """F(n) and G(n) of a model, each computed once."""
 
     def __init__(self, model: BatchCost) -> None:
-        self.cap = model.cap
+        self.cap, self.cold_s = model.cap, model.cold_s
         self._model = model
         self._known: dict[int, tuple[float, float]] = {}
 
@@ -217,7 +220,8 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool, capped: bool)
     model = _follow_cap(model, batch, capped=capped)
     each = batch.slots // batch.executors
     if not model.is_known or model.is_cold or each != model.slots:
-        return replace(_fit(BatchCost(slots=each, cap=model.cap), (batch,)), is_cold=is_first)
+        fresh = BatchCost(slots=each, cap=model.cap, cold_s=model.cold_s)
+        return replace(_fit(fresh, (batch,)), is_cold=is_first)
     fixed_s, record_s = Costs(model).batch(batch.executors)
     predicted_s = fixed_s + record_s * batch.records
     if is_first:
@@ -236,6 +240,20 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool, capped: bool)
         seen, strange = tuple([each for each in seen if each.number == model.count]), 0
     model = replace(model, count=batch.number, strange=strange)
     return _fit(model, _remember(seen, batch))
+
+
+def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
+    """The model with a batch in which executors joined ``before``: what it took longer than they alone would have.
+
+    >>> model = BatchCost(stages=((0, 0.0, 0.002),), ratios=((2, 1.0),))
+    >>> learn_cold(model, Batch(3, 3, 1000.0, 6.0, (0,), (18.0,)), 2).cold_s
+    2.2
+    """
+    if not model.is_known or model.is_cold:
+        return model
+    fixed_s, record_s = Costs(model).batch(before)
+    extra_s = batch.duration_s - fixed_s - record_s * batch.records
+    return replace(model, cold_s=max(_LEAST_COLD_S, model.cold_s + _COLD_GAIN * (extra_s - model.cold_s)))
 
 
 def _follow_cap(model: BatchCost, batch: Batch, *, capped: bool) -> BatchCost:

@@ -4,8 +4,8 @@ A batch begins when the one before it has ended, and no earlier than a trigger i
 waits, up to the cap, and lasts F(n) + G(n)·R (:mod:`rheostat.learn.batch_cost`). The lag rises with time until the
 batch ends, and then falls to the age of its youngest record. So the time over the limit is exact for each batch.
 
-Executors that join within a batch work on the rest of it; each such moment costs a cold task. Those that leave do so
-between two batches.
+Executors that join within a batch work on the rest of it; their first tasks are cold, which makes the batch longer by
+what was measured. Those that leave do so between two batches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import NamedTuple
 from rheostat.learn.arrivals import Curve
 from rheostat.learn.batch_cost import Costs
 
-_COLD_S = 1.0
 _MOST_BATCHES = 60
 
 Joins = Sequence[tuple[float, int]]
@@ -68,7 +67,7 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
     """
     curve, limit_s, trigger_s, cap = position.curve, position.limit_s, position.trigger_s, costs.cap or math.inf
     executors, planned, oldest_s, begun_s = position.executors, -position.waiting, position.oldest_s, position.started_s
-    upcoming, over_s, last_s, lag_s = list(reversed(joins)), 0.0, 0.0, 0.0
+    upcoming, over_s, last_s, lag_s, cold_s = list(reversed(joins)), 0.0, 0.0, 0.0, 0.0
     records, begin_s = position.in_flight, position.started_s
     for _ in range(_MOST_BATCHES):
         if records <= 0:
@@ -76,17 +75,21 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
             if begin_s > horizon_s:
                 break
             while upcoming and upcoming[-1][0] <= begin_s:
-                executors += upcoming.pop()[1]
+                count = upcoming.pop()[1]
+                executors, cold_s = executors + count, costs.cold_s if count > 0 else cold_s
             records = min(rate * begin_s - planned, cap)
             if records <= 0:
                 break
             planned, begun_s = planned + records, begin_s
         fixed_s, record_s = costs.batch(executors)
-        end_s = max(begin_s + fixed_s + record_s * records, 0.0)
+        end_s, cold_s = max(begin_s + fixed_s + record_s * records + cold_s, 0.0), 0.0
+        added_s = costs.cold_s
         while upcoming and upcoming[-1][0] < end_s:
             joined_s, count = upcoming.pop()
             _, faster_s = costs.batch(executors + count)
-            end_s = joined_s + (end_s - joined_s) * min(1.0, faster_s / record_s) + (_COLD_S if count > 0 else 0.0)
+            end_s = joined_s + (end_s - joined_s) * min(1.0, faster_s / record_s)
+            if count > 0:  # cold tasks of one batch run side by side
+                end_s, added_s = end_s + added_s, 0.0
             executors, record_s = executors + count, faster_s
         over_s += max(0.0, end_s - max(last_s, oldest_s + limit_s))
         lag_s, last_s, records = end_s - oldest_s, end_s, 0.0

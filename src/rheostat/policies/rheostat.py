@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
-from rheostat.learn.batch_cost import BatchCost, Costs, last_batch, learn_batch
+from rheostat.learn.batch_cost import BatchCost, Costs, last_batch, learn_batch, learn_cold
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import (
@@ -74,6 +74,7 @@ class RheostatState:
         started_at: when the last batch began; ``batch_id``: the last one that had ended.
         backlog: at the last sample.
         weight: w, the most executors that the load ever needed.
+        grew_from: executors before the last ones joined, until a batch has ended in which they did.
         spike: the last burst of records, for which a decrease leaves enough.
         run_since: of the run that the batch model is of.
         measured: state of ``mst``, while that decides.
@@ -88,6 +89,7 @@ class RheostatState:
     backlog: int | None = None
     weight: float = 1.0
     spike: Spike | None = None
+    grew_from: int | None = None
     run_since: float | None = None
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
@@ -188,6 +190,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
             cost=cost,
+            grew_from=_find_growth(assessment, state, is_new=is_new),
             run_since=assessment.run_since,
             started_at=find_start(assessment, curve, state.started_at, cost.cap, ended),
             batch_id=state.batch_id if assessment.last_batch_id is None else assessment.last_batch_id,
@@ -199,6 +202,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         if run_since != state.run_since and cost.is_known:
             cost = replace(cost, is_cold=True)  # maybe other code: the first batch of the run replaces it
         batch = last_batch(assessment) if is_new and has_batches(assessment) else None
+        if batch is not None and not assessment.batches and state.grew_from is not None:
+            cost = learn_cold(cost, batch, state.grew_from)
         if batch is not None and (assessment.batches or not cost.is_known) and not assessment.slow_executors:
             cost = learn_batch(cost, batch, is_first=assessment.batches < 2, capped=bool(assessment.capped))
         return cost
@@ -333,6 +338,15 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             f"more executors: measured, {carry(n)} {per_second(measured)} of {per_second(rate)}; {n} → {target}"
         )
         return sample.propose(target, ReasonCode.SLA_VIOLATED, text, processed_rate=measured)
+
+
+def _find_growth(assessment: Assessment, state: RheostatState, *, is_new: bool) -> int | None:
+    before, now = state.start_up.registered, assessment.executors
+    if before is None or now is None or now < before:
+        return None
+    if now > before:
+        return state.grew_from or before
+    return None if is_new or assessment.batches else state.grew_from
 
 
 def has_batches(assessment: Assessment) -> bool:
