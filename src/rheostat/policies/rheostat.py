@@ -277,7 +277,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
         wander = 1.5 * rate * math.sqrt(level.errors[-1] / (16 * sample_s))
         costs = Costs(state.cost)
-        terms = Terms(period_s, trigger_s, sample_s, start_up.median_s, state.weight, most_useful(assessment))
+        terms = Terms(period_s, trigger_s, sample_s, start_up.median_s, state.weight, most_allowed(assessment))
         load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s, burst)
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
@@ -359,7 +359,7 @@ def has_batches(assessment: Assessment) -> bool:
     return len(busy) <= 1 and assessment.driver_s != 0.0
 
 
-def most_useful(assessment: Assessment) -> int | None:  # noqa: ARG001
+def most_allowed(assessment: Assessment) -> int | None:  # noqa: ARG001
     """The greatest number that may be asked for; None: unknown."""
     return None
 
