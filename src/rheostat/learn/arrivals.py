@@ -1,0 +1,224 @@
+"""The load: the curve of arrivals, the level of their rate, its jumps, and the error of a forecast by horizon.
+
+The curve A(t) is the number of records that have arrived until t, known at each look and linear in between. What a
+sample of s seconds says is y = ln(records that arrived in it ÷ s).
+
+*Level* [ours]: a local-level Kalman filter on y. How much of y is noise is measured by the autocovariance of the
+steps d = yₖ − yₖ₋₁, γ0 and γ1: the noise of a sample has the variance −γ1, the walk of the level γ0 + 2 γ1. A sample
+farther from the level than 3.5 standard deviations is a *jump*: the level is that sample.
+
+*Forecast error* [ours]: the rate is forecast to stay at its level. How wrong that is after k samples is measured, not
+derived from the filter: v(k) is the mean square of ln(mean rate of the last k samples ÷ level before them). Noise that
+reverts makes no forecast worse; a random walk extrapolated from the filter would.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+_MOST_LOOKS = 64
+_LEAST_SHARE = 0.25
+"""A sample without records, in a window with some, counts as this share of the window's rate: zero has no logarithm."""
+
+
+class Curve(NamedTuple):
+    """A(t): ascending times, s, and records that had arrived by then, counted from the first look."""
+
+    times: tuple[float, ...] = ()
+    totals: tuple[float, ...] = ()
+
+    @property
+    def total(self) -> float:
+        return self.totals[-1] if self.totals else 0.0
+
+    def arrived_by(self, at: float) -> float:
+        """A(at), within the known times.
+
+        >>> Curve((0.0, 10.0, 20.0), (0.0, 100.0, 400.0)).arrived_by(15.0)
+        250.0
+        """
+        place = min(max(bisect_right(self.times, at), 1), len(self.times) - 1)
+        return _line(self.times, self.totals, place, at)
+
+    def time_of(self, total: float) -> float:
+        """When so many records had arrived; beyond the known times by the slope at that end.
+
+        >>> Curve((0.0, 10.0, 20.0), (0.0, 100.0, 400.0)).time_of(250.0)
+        15.0
+        """
+        if len(self.times) < 2:
+            return self.times[-1] if self.times else 0.0
+        place = min(max(bisect_left(self.totals, total), 1), len(self.times) - 1)
+        low, high = self.totals[place - 1], self.totals[place]
+        if high <= low:
+            return self.times[place - 1]
+        return _line(self.totals, self.times, place, total)
+
+
+def _line(xs: tuple[float, ...], ys: tuple[float, ...], place: int, x: float) -> float:
+    return ys[place - 1] + (ys[place] - ys[place - 1]) * (x - xs[place - 1]) / (xs[place] - xs[place - 1])
+
+
+def extend_curve(curve: Curve, at: float, rate: float, window_s: float) -> Curve:
+    """The curve with one more look, from the mean ``rate`` over the window before it.
+
+    The mean is taken back to the sample's own records: A(at) = A(at − window) + window × rate. Before the window is
+    full, rates are means since the first look.
+
+    >>> curve = Curve()
+    >>> for at, rate in ((0.0, 5.0), (15.0, 10.0), (30.0, 15.0), (45.0, 15.0), (60.0, 15.0), (75.0, 20.0)):
+    ...     curve = extend_curve(curve, at, rate, 60.0)
+    >>> curve.totals
+    (0.0, 150.0, 450.0, 675.0, 900.0, 1350.0)
+    """
+    if not curve.times or at <= curve.times[-1]:
+        return Curve((at,), (0.0,))
+    begin = max(at - window_s, curve.times[0])
+    known = curve.arrived_by(begin) if begin < curve.times[-1] and len(curve.times) > 1 else curve.total
+    since = min(begin, curve.times[-1]) if begin < curve.times[-1] else curve.times[-1]
+    total = max(known + rate * (at - since), curve.total)
+    return Curve((*curve.times, at)[-_MOST_LOOKS:], (*curve.totals, total)[-_MOST_LOOKS:])
+
+
+# ------------------------------------------------------------------------------------------------------- level
+
+HORIZONS = (2, 4, 8, 16)
+"""Samples ahead for which the error of the forecast is measured."""
+_KEPT = HORIZONS[-1]
+_GAIN = 0.02
+_JUMP = 12.0
+"""Squared deviations of a jump: 3.5 standard deviations."""
+_SAME_JUMP = 3
+_JUMPS = 12
+_FEW_JUMPS = 4
+_WINSOR = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The level of the arrival rate, and what is known of its noise; variances of logarithms of rates.
+
+    Attributes:
+        log_rate: ln of the level, ln(records/s); None: nothing arrives.
+        variance: of ``log_rate``.
+        spread, link: γ0 and γ1 of the steps of samples.
+        last: y of the last sample; ``step``: the step to it.
+        jumps: times of the last jumps.
+        calm: samples since the last jump.
+        count: samples so far.
+        rates, levels: of the last samples, the latest last.
+        errors: v(k) for :data:`HORIZONS`.
+    """
+
+    log_rate: float | None = None
+    variance: float = 0.01
+    spread: float = 0.0204
+    link: float = -0.01
+    last: float | None = None
+    step: float = 0.0
+    jumps: tuple[float, ...] = ()
+    calm: int = 0
+    count: int = 0
+    rates: tuple[float, ...] = ()
+    levels: tuple[float, ...] = ()
+    errors: tuple[float, ...] = (0.004, 0.004, 0.006, 0.01)
+
+    @property
+    def rate(self) -> float:
+        """Records/s."""
+        return 0.0 if self.log_rate is None else math.exp(self.log_rate)
+
+    @property
+    def noise(self) -> float:
+        """Variance of a sample around the level."""
+        return min(max(-self.link, 0.02 * self.spread), 0.5 * self.spread)
+
+    @property
+    def walk(self) -> float:
+        """Variance that the level gains in a sample."""
+        return max(self.spread + 2 * self.link, 0.003 * self.spread)
+
+    def deviation(self, samples: float) -> float:
+        """Standard deviation of ln(rate ÷ level) after so many samples.
+
+        >>> level = Level(errors=(0.01, 0.04, 0.04, 0.09))
+        >>> [round(level.deviation(samples), 6) for samples in (1, 3, 16, 64)]
+        [0.1, 0.15, 0.3, 0.6]
+        """
+        if samples >= _KEPT:
+            return math.sqrt(self.errors[-1] * samples / _KEPT)
+        before = HORIZONS[0], math.sqrt(self.errors[0])
+        for horizon, error in zip(HORIZONS, self.errors, strict=True):
+            now = horizon, math.sqrt(error)
+            if samples <= horizon:
+                width = now[0] - before[0]
+                return now[1] if not width else before[1] + (now[1] - before[1]) * (samples - before[0]) / width
+            before = now
+        return before[1]
+
+    @property
+    def between_jumps_s(self) -> float | None:
+        """Mean time between jumps, s; None while fewer than four are known."""
+        if len(self.jumps) < _FEW_JUMPS:
+            return None
+        return (self.jumps[-1] - self.jumps[0]) / (len(self.jumps) - 1)
+
+
+def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Level:
+    """The level with one more sample: its ``rate``, and the mean rate over the rate window, records/s."""
+    if window_rate <= 0 or (past.log_rate is None and rate <= 0):
+        return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=())
+    y = math.log(max(rate, _LEAST_SHARE * window_rate))
+    if past.log_rate is None or past.last is None:
+        return replace(past, log_rate=y, last=y, step=0.0, variance=past.noise, calm=1, rates=(rate,), levels=(y,))
+    error, predicted = y - past.log_rate, past.variance + past.walk
+    jumps, calm = past.jumps, past.calm + 1
+    if error * error > _JUMP * (predicted + past.noise):
+        level, variance, calm = y, max(past.noise, 0.1 * error * error), 0
+        if past.calm >= _SAME_JUMP or not jumps:
+            jumps = (*jumps, at)[-_JUMPS:]
+    else:
+        gain = predicted / (predicted + past.noise)
+        level, variance = past.log_rate + gain * error, (1 - gain) * predicted
+    past = _follow_noise(past, y)
+    rates, levels = (*past.rates, rate)[-_KEPT:], past.levels
+    errors = _follow_errors(past.errors, rates, levels, calm, past.count)
+    return replace(
+        past,
+        log_rate=level,
+        variance=variance,
+        last=y,
+        jumps=jumps,
+        calm=calm,
+        count=past.count + 1,
+        rates=rates,
+        levels=(*levels, level)[-_KEPT:],
+        errors=errors,
+    )
+
+
+def _follow_noise(past: Level, y: float) -> Level:
+    """γ0 and γ1 with the step to y; a step beyond 2.5 deviations counts as that."""
+    most = _WINSOR * math.sqrt(past.spread)
+    step = min(max(y - (y if past.last is None else past.last), -most), most)
+    spread = past.spread + _GAIN * (step * step - past.spread)
+    return replace(past, spread=max(spread, 1e-8), link=past.link + _GAIN * (step * past.step - past.link), step=step)
+
+
+def _follow_errors(
+    errors: tuple[float, ...], rates: tuple[float, ...], levels: tuple[float, ...], calm: int, count: int
+) -> tuple[float, ...]:
+    """v(k) with the forecasts that end at the last rate; none of them spans a jump."""
+    found = []
+    for samples, error in zip(HORIZONS, errors, strict=True):
+        if len(levels) < samples or calm < samples + 1:
+            found.append(error)
+            continue
+        mean = math.fsum(rates[-samples:]) / samples
+        missed = (math.log(mean) - levels[-samples]) ** 2 if mean > 0 else math.inf
+        gain = max(0.01, 1 / (2 + count / (1 + samples / 2)))
+        found.append(error + gain * (min(missed, 9 * error) - error))
+    return tuple(found)

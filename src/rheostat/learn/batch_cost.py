@@ -1,0 +1,371 @@
+"""What a batch costs: its duration on any number of executors, learned from the batches that have ended [ours].
+
+A batch of R records on n executors takes b = F(n) + G(n)·R. Its parts are those of Spark:
+
+* a *stage* has T tasks, which take B = I + c·S^h·R seconds of the S slots together: I is their fixed part, h how much
+  slots hinder each other. They run in ⌈T ÷ S⌉ waves, so that the stage takes ⌈T ÷ S⌉ · B ÷ T;
+* the *driver* takes p, whatever is left of a batch beside its stages.
+
+I and c are a least-squares line through (R·S^h, B), weighted by relative errors. Batches that are all alike cannot tell
+I from c, and leave it at 20 ms a task. h is where the line fits best. A batch without known stages is one stage without
+waves.
+
+What is remembered are batches, not sums: one for each number of executors and size, the mean of the last ten alike. So
+a day at one number does not make the others forgotten, and all of them are read with one and the same line.
+
+What the line misses is a *correction* for each number, the mean of b ÷ (F + G·R). A number that no batch has run at
+takes most of its nearest neighbour's, and a doubt that grows with the distance: see :meth:`BatchCost.correction`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import mul
+from typing import NamedTuple
+
+from rheostat.model import Assessment
+
+_TASK_S = 0.02
+_RIDGE = 0.0004
+_HINDRANCE = (-0.06, 0.6)
+_HINDRANCE_SD, _HINDRANCE_STEP, _HINDRANCE_EVERY = 0.2, 0.02, 4
+_LEAST_ERROR = 0.01
+_FADE = 0.997
+"""Weight of a batch for each one that has ended since."""
+_MEMORY = 10
+_ALIKE = 0.15
+"""|ln| of the ratio of the records of two batches that count as one."""
+_MOST_SEEN = 28
+_OF_NEAREST = 0.7
+_DOUBT = 0.0225
+"""Variance of the capacity at a number e times, or 1 ÷ e of, the nearest one known; nothing is known of h then."""
+_TELLS = 0.25
+"""Time of the records ÷ rest of a batch below which it is too small to tell what records cost."""
+_SLOW, _SLOW_S = 1.25, 2.0
+_STRANGE = 2
+"""Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
+_LARGER = 1.02
+_LEAST_COLD_S, _COLD_GAIN = 1.0, 0.3
+
+
+class Batch(NamedTuple):
+    """A finished batch, or the mean of several that are alike.
+
+    Attributes:
+        tasks, busy_s: of each stage; the seconds of its tasks on all slots together. A stage of 0 tasks is the whole
+            batch, where its stages are not known.
+        driver_s: of planning and commit; 0: unknown.
+        weight: batches that it is the mean of; ``number``: the last one of them.
+    """
+
+    executors: int
+    slots: int
+    records: float
+    duration_s: float
+    tasks: tuple[int, ...]
+    busy_s: tuple[float, ...]
+    driver_s: float = 0.0
+    weight: int = 1
+    number: int = 0
+
+    @property
+    def least_s(self) -> tuple[float, ...]:
+        """The fixed part of each stage, where batches do not tell it, s."""
+        return tuple([_TASK_S * tasks if tasks else self.driver_s * self.slots for tasks in self.tasks])
+
+    def stages_s(self, busy_s: Sequence[float]) -> float:
+        """How long stages take that keep slots busy for so long.
+
+        >>> Batch(3, 3, 1e4, 9.0, (4, 8), (4.0, 8.0)).stages_s((4.0, 8.0))
+        5.0
+        """
+        return math.fsum([_share(tasks, self.slots) * each for tasks, each in zip(self.tasks, busy_s, strict=True)])
+
+    @property
+    def tells(self) -> bool:
+        """Whether its records take at least a quarter as long as the rest of it."""
+        records_s = self.stages_s([max(0.0, a - b) for a, b in zip(self.busy_s, self.least_s, strict=True)])
+        return records_s >= _TELLS * (self.duration_s - records_s)
+
+
+def _share(tasks: int, slots: int) -> float:
+    """How long a stage of one busy second takes: its waves ÷ its tasks."""
+    return math.ceil(tasks / slots) / tasks if tasks else 1 / slots
+
+
+def last_batch(assessment: Assessment) -> Batch | None:
+    """The last finished batch; None: unknown, or not known at what number of executors it ran."""
+    records, duration_s, executors = assessment.last_batch_records, assessment.last_batch_s, assessment.executors
+    if not records or not duration_s or not executors:
+        return None
+    slots, rate = executors * (assessment.slots_per_executor or 1), assessment.arrival_rate
+    known = [(each.tasks, each.demand) for each in assessment.stages if each.demand is not None and each.tasks]
+    tasks: tuple[int, ...] = (0,)
+    busy_s: tuple[float, ...] = (duration_s * slots,)
+    if known and rate and len(known) == len(assessment.stages):
+        tasks = tuple([each for each, _ in known])
+        busy_s = tuple([demand * records / rate for _, demand in known])
+    driver_s = min(assessment.driver_s or 0.0, duration_s)
+    return Batch(executors, slots, float(records), duration_s, tasks, busy_s, driver_s)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCost:
+    """The model, and the batches it is of. Without batches nothing is known.
+
+    Attributes:
+        seen: batches, the oldest first; ``count``: how many there have been.
+        stages: tasks, I, s, and c, s a record, of each stage.
+        driver_s: p.
+        exponent: h; ``spread``: Σ(ln S − mean)², how much is known of it.
+        ratios: corrections, by number of executors.
+        cap: records of a full batch; None: none was full.
+        strange: batches in a row that were not as predicted.
+        is_cold: whether it is of a first batch only, which the next one replaces.
+        cold_s: what executors that join add to a batch, s.
+    """
+
+    seen: tuple[Batch, ...] = ()
+    count: int = 0
+    slots: int = 1
+    stages: tuple[tuple[int, float, float], ...] = ()
+    driver_s: float = 0.0
+    exponent: float = 0.0
+    spread: float = 0.0
+    ratios: tuple[tuple[int, float], ...] = ()
+    cap: int | None = None
+    strange: int = 0
+    is_cold: bool = False
+    cold_s: float = _LEAST_COLD_S
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.stages)
+
+    def correction(self, executors: int) -> float:
+        """ρ: of a number never seen 70 % of its nearest neighbour's deviation, × (1 + σ · |ln(n ÷ nearest)|).
+
+        σ = √(0.0225 ÷ (1 + spread of ln S)): 15 % for a factor e at first, less once h is known.
+
+        >>> model = BatchCost(ratios=((4, 1.1),))
+        >>> model.correction(4), round(model.correction(8), 3), round(model.correction(2), 3)
+        (1.1, 1.181, 1.181)
+        """
+        if not self.ratios:
+            return 1.0
+        place = bisect_left(self.ratios, (executors, 0.0))
+        near = self.ratios[max(0, place - 1) : place + 1]
+        nearest, ratio = min(near, key=lambda each: max(each[0] / executors, executors / each[0]))
+        if nearest == executors:
+            return ratio
+        doubt = math.sqrt(_DOUBT / (1 + self.spread))
+        return (1 + _OF_NEAREST * (ratio - 1)) * (1 + doubt * abs(math.log(executors / nearest)))
+
+    def raw(self, executors: int) -> tuple[float, float]:
+        """F, s, and G, s a record, without the correction."""
+        slots = executors * self.slots
+        fixed_s, record_s, hinders = self.driver_s, 0.0, slots**self.exponent
+        for tasks, base_s, cost_s in self.stages:
+            share = _share(tasks, slots)
+            fixed_s += base_s * (share if tasks else 1.0)
+            record_s += cost_s * hinders * share
+        return fixed_s, record_s
+
+
+class Costs:
+    """F(n) and G(n) of a model, each computed once."""
+
+    def __init__(self, model: BatchCost) -> None:
+        self.cap, self.cold_s = model.cap, model.cold_s
+        self._model = model
+        self._known: dict[int, tuple[float, float]] = {}
+
+    def batch(self, executors: int) -> tuple[float, float]:
+        """F, s, and G, s a record."""
+        known = self._known.get(executors)
+        if known is None:
+            fixed_s, record_s = self._model.raw(executors)
+            ratio = self._model.correction(executors)
+            known = self._known[executors] = (fixed_s * ratio, record_s * ratio)
+        return known
+
+    def capacity(self, executors: int, period_s: float, trigger_s: float) -> float:
+        """Records/s that batches of ``period_s`` work off; of full ones, where a full batch is shorter.
+
+        C(n, b) = (b − F) ÷ (G·b), or cap ÷ max(trigger, F + G·cap).
+        """
+        fixed_s, record_s = self.batch(executors)
+        if fixed_s >= period_s:
+            return 0.0
+        records = (period_s - fixed_s) / record_s
+        if self.cap is not None and records > self.cap:
+            return self.cap / max(trigger_s, fixed_s + record_s * self.cap)
+        return records / period_s
+
+
+# ---------------------------------------------------------------------------------------------------- learning
+
+
+def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool, capped: bool) -> BatchCost:
+    """The model with one more finished batch.
+
+    A batch whose records take less than a quarter of the rest of it teaches nothing. Of the first batches at a number,
+    which are cold, one only counts if nothing else is known, or if it is far slower than predicted: a model that is
+    wrong must not wait for a second batch. Two batches in a row that are not as predicted are of another job: what was
+    before them is forgotten.
+    """
+    model = _follow_cap(model, batch, capped=capped)
+    each = batch.slots // batch.executors
+    if not model.is_known or model.is_cold or each != model.slots:
+        fresh = BatchCost(slots=each, cap=model.cap, cold_s=model.cold_s)
+        return replace(_fit(fresh, (batch,)), is_cold=is_first)
+    fixed_s, record_s = Costs(model).batch(batch.executors)
+    predicted_s = fixed_s + record_s * batch.records
+    if is_first:
+        if batch.duration_s <= _SLOW * predicted_s + _SLOW_S:
+            return model
+        ratio = (batch.duration_s - _SLOW_S) / predicted_s * model.correction(batch.executors)
+        ratios = [pair for pair in model.ratios if pair[0] != batch.executors]
+        return replace(model, ratios=tuple(sorted([*ratios, (batch.executors, ratio)])))
+    if not batch.tells:
+        return model
+    is_strange = abs(math.log(batch.duration_s / predicted_s)) > math.log(_SLOW)
+    strange = model.strange + 1 if is_strange else 0
+    batch = batch._replace(number=model.count + 1)
+    seen = model.seen
+    if strange == _STRANGE:
+        seen, strange = tuple([each for each in seen if each.number == model.count]), 0
+    model = replace(model, count=batch.number, strange=strange)
+    return _fit(model, _remember(seen, batch))
+
+
+def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
+    """The model with a batch in which executors joined ``before``: what it took longer than they alone would have.
+
+    >>> model = BatchCost(stages=((0, 0.0, 0.002),), ratios=((2, 1.0),))
+    >>> learn_cold(model, Batch(3, 3, 1000.0, 6.0, (0,), (18.0,)), 2).cold_s
+    2.2
+    """
+    if not model.is_known or model.is_cold:
+        return model
+    fixed_s, record_s = Costs(model).batch(before)
+    extra_s = batch.duration_s - fixed_s - record_s * batch.records
+    return replace(model, cold_s=max(_LEAST_COLD_S, model.cold_s + _COLD_GAIN * (extra_s - model.cold_s)))
+
+
+def _follow_cap(model: BatchCost, batch: Batch, *, capped: bool) -> BatchCost:
+    if capped:
+        return replace(model, cap=int(batch.records))
+    if model.cap is not None and batch.records > _LARGER * model.cap:
+        return replace(model, cap=None)
+    return model
+
+
+def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
+    """The batches with a new one, which enters the mean of those that are alike."""
+    alike = [
+        each
+        for each in seen
+        if (each.executors, each.tasks) == (new.executors, new.tasks)
+        and abs(math.log(each.records / new.records)) < _ALIKE
+    ]
+    if alike:
+        old = alike[-1]
+        seen = tuple([each for each in seen if each is not old])
+        weight = min(old.weight, _MEMORY - 1)
+
+        def mean(before: float, now: float) -> float:
+            return (weight * before + now) / (weight + 1)
+
+        new = new._replace(
+            records=mean(old.records, new.records),
+            duration_s=mean(old.duration_s, new.duration_s),
+            busy_s=tuple(map(mean, old.busy_s, new.busy_s)),
+            driver_s=mean(old.driver_s, new.driver_s),
+            weight=weight + 1,
+        )
+    return (*seen, new)[-_MOST_SEEN:]
+
+
+def _fit(model: BatchCost, seen: tuple[Batch, ...]) -> BatchCost:
+    """The model of these batches; those with other stages than the last one are not looked at.
+
+    h moves by one step each fourth batch at most, to where the squared errors and its distance from 0 are least.
+    """
+    newest = seen[-1]
+    batches = [each for each in seen if _has_same_stages(each, newest)]
+    ages = [each.weight * _FADE ** (newest.number - each.number) for each in batches]
+    weights = [age / math.fsum(each.busy_s) ** 2 for each, age in zip(batches, ages, strict=True)]
+    many, middle = math.fsum(ages), _mean([math.log(each.slots) for each in batches], ages)
+    spread = math.fsum(age * (math.log(each.slots) - middle) ** 2 for each, age in zip(batches, ages, strict=True))
+    stages, error = _fit_stages(batches, weights, model.exponent)
+    exponent, noise = model.exponent, max(error / many, _LEAST_ERROR**2)
+    best = error / noise + (exponent / _HINDRANCE_SD) ** 2
+    for tried in (model.exponent - _HINDRANCE_STEP, model.exponent + _HINDRANCE_STEP):
+        if spread and newest.number % _HINDRANCE_EVERY == 0 and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
+            other, error = _fit_stages(batches, weights, tried)
+            misfit = error / noise + (tried / _HINDRANCE_SD) ** 2
+            if misfit < best:
+                best, exponent, stages = misfit, tried, other
+    waits_s = _mean([each.duration_s - each.stages_s(each.busy_s) for each in batches], ages)
+    model = replace(model, seen=seen, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s))
+    return replace(model, ratios=_find_ratios(model, batches, ages))
+
+
+def _has_same_stages(one: Batch, other: Batch) -> bool:
+    return len(one.tasks) == len(other.tasks) and (0 in one.tasks) == (0 in other.tasks)
+
+
+def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    return math.fsum(map(mul, weights, values)) / math.fsum(weights)
+
+
+def _fit_stages(
+    batches: Sequence[Batch], weights: Sequence[float], exponent: float
+) -> tuple[tuple[tuple[int, float, float], ...], float]:
+    """Tasks, I and c of each stage at this h, and the weighted sum of the squared errors of whole batches."""
+    scales, newest = [each.slots**exponent for each in batches], batches[-1]
+    stages, misses = list[tuple[int, float, float]](), [0.0] * len(batches)
+    for place, (tasks, least_s) in enumerate(zip(newest.tasks, newest.least_s, strict=True)):
+        # without tasks, the fixed part is in seconds of the batch, not of all slots
+        slots = [1 if tasks else each.slots for each in batches]
+        x = [each.records * scale / many for each, scale, many in zip(batches, scales, slots, strict=True)]
+        y = [each.busy_s[place] / many for each, many in zip(batches, slots, strict=True)]
+        base_s, cost_s = _line(x, y, weights, least_s / slots[-1])
+        stages.append((tasks, base_s, cost_s))
+        for number, (a, b, many) in enumerate(zip(x, y, slots, strict=True)):
+            misses[number] += (b - base_s - cost_s * a) * many
+    return tuple(stages), math.fsum([weight * miss * miss for weight, miss in zip(weights, misses, strict=True)])
+
+
+def _line(x: Sequence[float], y: Sequence[float], weights: Sequence[float], least: float) -> tuple[float, float]:
+    """I and c of y = I + c·x, least squares; a little weight says that I is ``least``.
+
+    >>> [round(each, 3) for each in _line((1e3, 2e3, 3e3), (2.5, 4.5, 6.5), (1.0, 1.0, 1.0), 0.08)]
+    [0.499, 0.002]
+    """
+    x_mean, y_mean = _mean(x, weights), _mean(y, weights)
+    whole = math.fsum(weights)
+    spread = link = 0.0
+    for weight, a, b in zip(weights, x, y, strict=True):
+        spread += weight * (a - x_mean) * (a - x_mean)
+        link += weight * (a - x_mean) * (b - y_mean)
+    prior = max(y_mean - least, 0.1 * y_mean) / x_mean
+    ridge = _RIDGE * x_mean * x_mean
+    slope = (link / whole + ridge * prior) / (spread / whole + ridge)
+    slope = min(slope if slope > 0 else prior, y_mean / x_mean)
+    return y_mean - slope * x_mean, slope
+
+
+def _find_ratios(model: BatchCost, batches: Sequence[Batch], weights: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """ρ of each number that batches have run at."""
+    sums: dict[int, tuple[float, float]] = {}
+    for each, weight in zip(batches, weights, strict=True):
+        fixed_s, record_s = model.raw(each.executors)
+        ratio = each.duration_s / (fixed_s + record_s * each.records)
+        whole, of = sums.get(each.executors, (0.0, 0.0))
+        sums[each.executors] = whole + weight * ratio, of + weight
+    return tuple(sorted((number, whole / of) for number, (whole, of) in sums.items()))

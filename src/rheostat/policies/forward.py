@@ -1,0 +1,104 @@
+"""Playing the next batches forward: for how long the lag will be over its limit, if nothing, or something, is done.
+
+A batch begins when the one before it has ended, and no earlier than a trigger interval after that began. It takes what
+waits, up to the cap, and lasts F(n) + G(n)·R (:mod:`rheostat.learn.batch_cost`). The lag rises with time until the
+batch ends, and then falls to the age of its youngest record. So the time over the limit is exact for each batch.
+
+Executors that join within a batch work on the rest of it; their first tasks are cold, which makes the batch longer by
+what was measured. Those that leave do so between two batches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rheostat.learn.arrivals import Curve
+from rheostat.learn.batch_cost import Costs
+
+_MOST_BATCHES = 60
+
+Joins = Sequence[tuple[float, int]]
+"""When executors join, s from now, ascending, and how many each time; fewer than 0 leave."""
+
+
+class Position(NamedTuple):
+    """Where the job stands now, which is second 0.
+
+    Attributes:
+        executors: registered, less those that are leaving.
+        in_flight, waiting: records of the running batch, and not yet planned.
+        started_s: when the last batch began, ≤ 0.
+        oldest_s: when the oldest uncommitted record arrived, ≤ 0.
+        limit_s: lag beyond which the objective is missed.
+        curve, at: the arrivals so far, and what time on it is now.
+    """
+
+    executors: int
+    in_flight: float
+    waiting: float
+    started_s: float
+    oldest_s: float
+    trigger_s: float
+    limit_s: float
+    curve: Curve
+    at: float
+
+
+class Outlook(NamedTuple):
+    """What is to come: seconds over the limit; the greatest lag of the last batch, and the executors then."""
+
+    over_s: float
+    lag_s: float
+    executors: int
+
+
+def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s: float) -> Outlook:
+    """Play batches until one begins after the horizon, with so many records/s arriving.
+
+    10 s of records are 2 s of work for one executor, and those of a batch wait for the trigger before it:
+
+    >>> from rheostat.learn.batch_cost import BatchCost
+    >>> model = BatchCost(stages=((1, 0.0, 0.002),))
+    >>> start = Position(1, 0, 1000, -10.0, -10.0, 10.0, 11.0, Curve((0.0, 10.0), (0.0, 1000.0)), 10.0)
+    >>> play(start, Costs(model), 100.0, (), 25.0)
+    Outlook(over_s=3.0, lag_s=12.0, executors=1)
+    """
+    curve, limit_s, trigger_s, cap = position.curve, position.limit_s, position.trigger_s, costs.cap or math.inf
+    executors, planned, oldest_s, begun_s = position.executors, -position.waiting, position.oldest_s, position.started_s
+    upcoming, over_s, last_s, lag_s, cold_s = list(reversed(joins)), 0.0, 0.0, 0.0, 0.0
+    records, begin_s = position.in_flight, position.started_s
+    for _ in range(_MOST_BATCHES):
+        if records <= 0:
+            begin_s = max(last_s, begun_s + trigger_s)
+            if begin_s > horizon_s:
+                break
+            while upcoming and upcoming[-1][0] <= begin_s:
+                count = upcoming.pop()[1]
+                executors, cold_s = executors + count, costs.cold_s if count > 0 else cold_s
+            records = min(rate * begin_s - planned, cap)
+            if records <= 0:
+                break
+            planned, begun_s = planned + records, begin_s
+        fixed_s, record_s = costs.batch(executors)
+        end_s, cold_s = max(begin_s + fixed_s + record_s * records + cold_s, 0.0), 0.0
+        added_s = costs.cold_s
+        while upcoming and upcoming[-1][0] < end_s:
+            joined_s, count = upcoming.pop()
+            _, faster_s = costs.batch(executors + count)
+            end_s = joined_s + (end_s - joined_s) * min(1.0, faster_s / record_s)
+            if count > 0:  # cold tasks of one batch run side by side
+                end_s, added_s = end_s + added_s, 0.0
+            executors, record_s = executors + count, faster_s
+        over_s += max(0.0, end_s - max(last_s, oldest_s + limit_s))
+        lag_s, last_s, records = end_s - oldest_s, end_s, 0.0
+        oldest_s = _arrived_s(planned, rate, curve, position.at)
+    return Outlook(over_s, lag_s, executors)
+
+
+def _arrived_s(records: float, rate: float, curve: Curve, at: float) -> float:
+    """When the record of this number arrives; 0 is the last one that has arrived."""
+    if records >= 0:
+        return records / rate if rate > 0 else math.inf
+    return curve.time_of(curve.total + records) - at

@@ -1,0 +1,414 @@
+"""``rheostat``: our own policy. It models the next batches, and prices every number of executors.
+
+Three ideas [ours]:
+
+* A limit on the lag is a limit on two batches in a row. So a job needs more executors only when its next batches,
+  played forward, would miss the objective; and not a decision earlier than that (:mod:`rheostat.policies.forward`).
+* What is worth doing else is a question of prices: each number costs so many executor-seconds beyond the cheapest way
+  to go on for ever with the present load, its going rate (:mod:`rheostat.policies.going_rate`). Waiting, going down,
+  and going up by one more are compared in one unit (:mod:`rheostat.policies.weighing`).
+* Nothing is tuned to a job. What a batch costs, how long executors start, how noisy the load is and how wrong a
+  forecast of it are measured (:mod:`rheostat.learn.batch_cost`, :mod:`~rheostat.learn.start_up`,
+  :mod:`~rheostat.learn.arrivals`).
+
+Where there is no such model, ``mst`` decides, by the measured throughput: until a batch has ended, for several busy
+queries, and for a job without batches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from rheostat.config.models import FrozenModel
+from rheostat.decide.policy import PolicyContext
+from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
+from rheostat.learn.batch_cost import BatchCost, Costs, last_batch, learn_batch, learn_cold
+from rheostat.learn.start_up import StartUp, follow_start_up
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.policies.capacity import (
+    BuiltInPolicy,
+    Spike,
+    follow_spike,
+    propose_nothing,
+    round_up,
+    spike_rate,
+    valid_target,
+)
+from rheostat.policies.forward import Position
+from rheostat.policies.going_rate import GoingRate, Load, Terms
+from rheostat.policies.mst import MstOptions, MstPolicy, MstState
+from rheostat.policies.weighing import Choice, Weighing, remaining_lock_s
+from rheostat.text import carry, count, finite, per_second, seconds
+
+_MOST_DEVIATION = 0.7
+_LATE = 0.6
+"""Share of the objective's lag from which on an unknown capacity is no reason to wait."""
+_COOLDOWN_S = 60.0
+_FULL = 0.98
+_SPIKE_LAGS = 2.0
+"""Lags of the objective in which a burst is worked off."""
+
+
+class RheostatOptions(FrozenModel):
+    """Options of ``rheostat``."""
+
+    margin: float = Field(
+        0.015,
+        ge=0,
+        lt=0.5,
+        description="Share of the objective's lag that is kept free, for errors of the model.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RheostatState:
+    """What is remembered from sample to sample.
+
+    Attributes:
+        at, target: time and current target of the last sample.
+        raised_at, changed_at: when the target was raised, and changed, last.
+        started_at: when the last batch began; ``batch_id``: the last one that had ended.
+        backlog: at the last sample.
+        weight: w, the most executors that the load ever needed.
+        grew_from: executors before the last ones joined, until a batch has ended in which they did.
+        spike: the last burst of records, for which a decrease leaves enough.
+        run_since: of the run that the batch model is of.
+        measured: state of ``mst``, while that decides.
+    """
+
+    at: float | None = None
+    target: int | None = None
+    raised_at: float | None = None
+    changed_at: float | None = None
+    started_at: float | None = None
+    batch_id: int | None = None
+    backlog: int | None = None
+    weight: float = 1.0
+    spike: Spike | None = None
+    grew_from: int | None = None
+    run_since: float | None = None
+    curve: Curve = field(default_factory=Curve)
+    level: Level = field(default_factory=Level)
+    cost: BatchCost = field(default_factory=BatchCost)
+    start_up: StartUp = field(default_factory=StartUp)
+    measured: MstState | None = None
+
+
+_Proposal = tuple[Recommendation, RheostatState]
+
+
+class _Sample(NamedTuple):
+    """A sample with the state that knows it."""
+
+    assessment: Assessment
+    n: int
+    state: RheostatState
+
+    def propose(self, target: int, code: ReasonCode, text: str, **figures: float | None) -> _Proposal:
+        known = {"arrival_rate": self.assessment.arrival_rate, "executors": float(self.n), **figures}
+        reason = Reason(code, text, {name: None if value is None else finite(value) for name, value in known.items()})
+        return Recommendation(target, reason), self.state
+
+
+class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
+    """The next batches played forward, and a price for every number. See the module's description."""
+
+    name: ClassVar[str] = "rheostat"
+    state_type: type[RheostatState] = RheostatState
+    options_type: ClassVar[type[BaseModel]] = RheostatOptions
+    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
+        {
+            "warm_up",
+            "hold",
+            "largest_step",
+            "cooldown_up",
+            "cooldown_down",
+            "tolerance",
+            "scale_down_hold",
+            "alignment",
+        }
+    )
+
+    def __init__(self, options: RheostatOptions, context: PolicyContext) -> None:
+        super().__init__(options, context)
+        self._measured = MstPolicy(MstOptions.model_validate({}), context)
+
+    def recommend(self, assessment: Assessment, state: RheostatState) -> _Proposal:
+        n, rate = valid_target(assessment), assessment.arrival_rate
+        if n is None or rate is None or assessment.backlog is None:
+            curve = state.curve if state.curve.times else Curve((assessment.at,), (0.0,))
+            return propose_nothing(assessment, "arrival_rate or backlog"), replace(state, curve=curve)
+        sample = _Sample(assessment, n, self._follow(assessment, n, state))
+        if not sample.state.cost.is_known or not has_batches(assessment):
+            return self._decide_measured(sample)
+        if sample.state.measured is not None:
+            sample = sample._replace(state=replace(sample.state, measured=None))
+        if assessment.waiting is None or not assessment.period_s:
+            return sample.propose(n, ReasonCode.STEADY, f"no proposal without: waiting records: {n} stays")
+        return self._decide(sample, state)
+
+    def capacity(self, executors: int, state: RheostatState) -> float | None:
+        """Records/s that batches of half the objective's lag work off, by the model of their cost."""
+        if state.measured is not None:
+            return self._measured.capacity(executors, state.measured)
+        if not state.cost.is_known:
+            return None
+        return Costs(state.cost).capacity(executors, self.context.objective.lag_s / 2, 0.0) or None
+
+    # ------------------------------------------------------------------------------------- what is remembered
+
+    def _follow(self, assessment: Assessment, n: int, state: RheostatState) -> RheostatState:
+        """The state that knows this sample."""
+        at, rate = assessment.at, assessment.arrival_rate or 0.0
+        past = state.curve
+        curve = extend_curve(past, at, rate, self.context.rate_window_s)
+        level = state.level
+        if past.times and at > past.times[-1]:
+            level = follow_level(level, at, (curve.total - past.total) / (at - past.times[-1]), rate)
+        start_up = state.start_up
+        if assessment.executors is not None:
+            last_at = at if state.at is None else state.at
+            start_up = follow_start_up(start_up, at, last_at, assessment.executors, n)
+        changed = state.target is not None and n != state.target
+        raised = state.target is not None and n > state.target
+        is_new = assessment.last_batch_id is not None and assessment.last_batch_id != state.batch_id
+        cost = self._follow_cost(assessment, state, is_new=is_new)
+        ended = (assessment.last_batch_id or 0) - (state.batch_id or 0) if is_new and state.batch_id is not None else 0
+        return replace(
+            state,
+            at=at,
+            target=n,
+            raised_at=at if raised else state.raised_at,
+            changed_at=at if changed else state.changed_at,
+            curve=curve,
+            level=level,
+            start_up=start_up,
+            backlog=assessment.backlog,
+            spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
+            cost=cost,
+            grew_from=_find_growth(assessment, state, is_new=is_new),
+            run_since=assessment.run_since,
+            started_at=find_start(assessment, curve, state.started_at, cost.cap, ended),
+            batch_id=state.batch_id if assessment.last_batch_id is None else assessment.last_batch_id,
+        )
+
+    def _follow_cost(self, assessment: Assessment, state: RheostatState, *, is_new: bool) -> BatchCost:
+        """The model with the batch that ended last, if it is a new one."""
+        cost, run_since = state.cost, assessment.run_since
+        if run_since != state.run_since and cost.is_known:
+            cost = replace(cost, is_cold=True)  # maybe other code: the first batch of the run replaces it
+        batch = last_batch(assessment) if is_new and has_batches(assessment) else None
+        if batch is not None and not assessment.batches and state.grew_from is not None:
+            cost = learn_cold(cost, batch, state.grew_from)
+        if batch is not None and (assessment.batches or not cost.is_known) and not assessment.slow_executors:
+            cost = learn_batch(cost, batch, is_first=assessment.batches < 2, capped=bool(assessment.capped))
+        return cost
+
+    # ------------------------------------------------------------------------------------------ without a model
+
+    def _decide_measured(self, sample: _Sample) -> _Proposal:
+        """By the measured throughput, as ``mst`` does; one step down a minute, of a third at most."""
+        assessment, n, state = sample
+        proposal, measured = self._measured.recommend(assessment, state.measured or self._measured.initial())
+        state = replace(state, measured=measured)
+        sample = sample._replace(state=state)
+        target = n if proposal.target is None else proposal.target
+        if target < n:
+            since = state.changed_at
+            if since is not None and assessment.at - since < _COOLDOWN_S:
+                text = f"{proposal.reason.text}; the number changed less than {seconds(_COOLDOWN_S)} ago: {n} stays"
+                return sample.propose(n, ReasonCode.STABILIZING, text)
+            target = max(target, n - max(1, n // 3))
+            return sample.propose(target, proposal.reason.code, f"{proposal.reason.text}; {n} → {target}")
+        if target == n and not state.cost.is_known and not state.start_up.open:
+            return self._grow_unknown(sample, proposal)
+        return Recommendation(proposal.target, proposal.reason), state
+
+    def _grow_unknown(self, sample: _Sample, proposal: Recommendation) -> _Proposal:
+        """More executors while nothing is known of a batch, but the lag is long: by the running one, or by half."""
+        assessment, n, state = sample
+        lag_s, limit_s = assessment.lag_s or 0.0, self.context.objective.lag_s
+        if lag_s < _LATE * limit_s or not assessment.backlog or not has_batches(assessment):
+            return Recommendation(proposal.target, proposal.reason), state
+        rate, runs_s, in_flight = assessment.arrival_rate or 0.0, assessment.batch_s or 0.0, assessment.in_flight or 0
+        target, text = n + max(1, n // 2), "no batch has ended yet"
+        if assessment.running and in_flight and runs_s >= limit_s / 2:
+            speed = in_flight / runs_s
+            target = min(max(n + 1, round_up(n * rate / speed)), 2 * n)
+            text = f"the running batch works off {per_second(speed)} at most, {per_second(rate)} arrive"
+        text = f"lag {seconds(lag_s)} of {seconds(limit_s)} allowed, capacity unknown: {text}: {n} → {target}"
+        return sample.propose(target, ReasonCode.CAPACITY_UNKNOWN, text, lag_s=lag_s)
+
+    # -------------------------------------------------------------------------------------------- with a model
+
+    def _decide(self, sample: _Sample, past: RheostatState) -> _Proposal:
+        weighing, state = self._weigh(sample)
+        sample = sample._replace(state=state)
+        breach_s = weighing.breach_if_waiting(sample.n)
+        if breach_s:
+            choice = weighing.increase(sample.n)
+            if choice is not None:
+                return self._increase(sample, weighing, choice, breach_s)
+            return self._doubt_model(sample, past) or sample.propose(
+                sample.n,
+                ReasonCode.STEADY,
+                f"{seconds(breach_s)} over the limit are ahead, but more executors now would change less than they "
+                f"cost: {sample.n} stays",
+                breach_s=breach_s,
+            )
+        return self._decide_healthy(sample, weighing)
+
+    def _weigh(self, sample: _Sample) -> tuple[Weighing, RheostatState]:
+        """The options of this sample, and the state with what its load needs."""
+        assessment, n, state = sample
+        level, start_up, sample_s = state.level, state.start_up, self.context.sample_s
+        limit_s = self.context.objective.lag_s * (1 - self.options.margin)
+        trigger_s = assessment.trigger_s or 0.0
+        period_s = (assessment.period_s or 0.0) * (1 - self.options.margin)
+        deviation = level.deviation((sample_s + start_up.median_s + period_s) / sample_s)
+        burst = spike_rate(state.spike, self.context.objective.lag_s, trigger_s)
+        rate = level.rate
+        if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
+            rate = min(rate, assessment.arrival_rate or 0.0)
+        high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
+        wander = 1.5 * rate * math.sqrt(level.errors[-1] / (16 * sample_s))
+        costs = Costs(state.cost)
+        terms = Terms(period_s, trigger_s, sample_s, start_up.median_s, state.weight, most_allowed(assessment))
+        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s, burst)
+        prices = GoingRate(costs, load, terms)
+        weighing = Weighing(
+            _position(assessment, n, state, limit_s, trigger_s), costs, prices, terms, start_up, (rate, high_rate)
+        )
+        return weighing, replace(state, weight=float(weighing.need)) if weighing.need > state.weight else state
+
+    def _increase(self, sample: _Sample, weighing: Weighing, choice: Choice, breach_s: float) -> _Proposal:
+        n, assessment, target = sample.n, sample.assessment, choice.best.executors
+        doubled = ""
+        if sample.state.cost.is_cold and target > 2 * n:
+            target, doubled = 2 * n, "; only a first batch is known, so no more than twice as many"
+        late = (assessment.lag_s or 0.0) > self.context.objective.lag_s
+        certain = weighing.prices.carries(n) < weighing.rate
+        code = ReasonCode.SLA_VIOLATED if late else ReasonCode.UNDERSIZED if certain else ReasonCode.FORECAST
+        text = f"waiting one more cycle would breach for {seconds(breach_s)} at {_rates(weighing)}; {n} → {target}"
+        text += doubled + _compare(choice)
+        return sample.propose(target, code, text, breach_s=breach_s, forecast=weighing.rate)
+
+    def _decide_healthy(self, sample: _Sample, weighing: Weighing) -> _Proposal:
+        """Fewer executors if that is cheaper than to stay."""
+        assessment, n, state = sample
+        batch_s = min(
+            max(assessment.trigger_s or 0.0, assessment.batch_s or 0.0, assessment.last_batch_s or 0.0),
+            weighing.terms.period_s,
+        )
+        prices = weighing.prices
+        stay, choice = weighing.decrease(n, batch_s, remaining_lock_s(assessment.at, state.raised_at))
+        if choice is None:
+            why = f"the next burst needs {prices.least}" if prices.least >= n > 1 else f"no number is cheaper than {n}"
+            text = f"no breach ahead at {_rates(weighing)}, and {why}: {n} stays"
+            return sample.propose(n, ReasonCode.STEADY, text, going_rate=prices.cost, forecast=weighing.rate)
+        target = choice.best.executors
+        dearer = count(stay.price - choice.best.price)
+        lasts_s = prices.lasts_s(target, batch_s)
+        text = (
+            f"{carry(target)} {_rates(weighing)} for {seconds(lasts_s)} or longer; {n} → {target}; "
+            f"{n} would be {dearer} executor-seconds dearer"
+        )
+        figures = {"going_rate": prices.cost, "forecast": weighing.rate}
+        return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
+
+    def _doubt_model(self, sample: _Sample, past: RheostatState) -> _Proposal | None:
+        """More executors against the model, where it is wrong; None: nothing shows that.
+
+        The objective is missed, the backlog grows, no executor is under way, and yet the model sees no use in more: so
+        the measured throughput is believed.
+        """
+        assessment, n, state = sample
+        measured, rate = assessment.processed_rate, assessment.arrival_rate or 0.0
+        late = (assessment.lag_s or 0.0) > self.context.objective.lag_s
+        grows = past.backlog is not None and (assessment.backlog or 0) > past.backlog
+        if not (late and grows and measured and measured < rate) or state.start_up.open or not assessment.batches:
+            return None
+        target = min(max(n + 1, round_up(n * rate / measured)), 2 * n)
+        text = (
+            f"lag {seconds(assessment.lag_s or 0.0)} and the backlog grows, though the model of batches sees no use in "
+            f"more executors: measured, {carry(n)} {per_second(measured)} of {per_second(rate)}; {n} → {target}"
+        )
+        return sample.propose(target, ReasonCode.SLA_VIOLATED, text, processed_rate=measured)
+
+
+def _find_growth(assessment: Assessment, state: RheostatState, *, is_new: bool) -> int | None:
+    before, now = state.start_up.registered, assessment.executors
+    if before is None or now is None or now < before:
+        return None
+    if now > before:
+        return state.grew_from or before
+    return None if is_new or assessment.batches else state.grew_from
+
+
+def has_batches(assessment: Assessment) -> bool:
+    """Whether the figures are those of the batches of one query.
+
+    Of several queries, one at most may have input. A batch that no driver plans is none: the engine works record at a
+    time, and restarts to rescale.
+    """
+    busy = [load for load in assessment.by_query if not load.idle]
+    return len(busy) <= 1 and assessment.driver_s != 0.0
+
+
+def most_allowed(assessment: Assessment) -> int | None:  # noqa: ARG001
+    """The greatest number that may be asked for; None: unknown."""
+    return None
+
+
+def find_start(assessment: Assessment, curve: Curve, before: float | None, cap: int | None, ended: int) -> float | None:
+    """When the last batch began; None: unknown. ``before``: the same at the last look, ``ended`` batches ago.
+
+    A batch that runs for longer than the last one tells its age. One that was not capped took all that had arrived:
+    it began when what waits now began to arrive. Capped ones begin one after another.
+    """
+    at, lasted_s = assessment.at, assessment.last_batch_s
+    if assessment.running and assessment.batch_s and lasted_s and assessment.batch_s > lasted_s:
+        return at - assessment.batch_s
+    if assessment.waiting is None:
+        return before
+    full = cap is not None and max(assessment.in_flight or 0, 0) >= _FULL * cap
+    if full and assessment.waiting:
+        if before is None or not ended or not lasted_s:
+            return before
+        return min(at, before + ended * max(lasted_s, assessment.trigger_s or 0.0))
+    return min(at, curve.time_of(curve.total - assessment.waiting))
+
+
+def _position(assessment: Assessment, n: int, state: RheostatState, limit_s: float, trigger_s: float) -> Position:
+    at = assessment.at
+    in_flight, waiting = float(assessment.in_flight or 0), float(assessment.waiting or 0)
+    oldest_s = -(assessment.lag_s or 0.0)
+    if assessment.lag_s is None:
+        oldest_s = state.curve.time_of(state.curve.total - waiting - in_flight) - at
+    return Position(
+        executors=max(1, min(assessment.executors or n, n)),
+        in_flight=in_flight,
+        waiting=waiting,
+        started_s=min(0.0, (at if state.started_at is None else state.started_at) - at),
+        oldest_s=min(0.0, oldest_s),
+        trigger_s=trigger_s,
+        limit_s=limit_s,
+        curve=state.curve,
+        at=at,
+    )
+
+
+def _rates(weighing: Weighing) -> str:
+    return f"{per_second(weighing.rate)} to {per_second(weighing.high_rate)}"
+
+
+def _compare(choice: Choice) -> str:
+    """What the next best number would cost more, in words."""
+    if choice.other is None:
+        return ""
+    dearer = choice.other.price - choice.best.price
+    return f"; {choice.other.executors} would be {count(dearer)} executor-seconds dearer"

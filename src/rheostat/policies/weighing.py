@@ -1,0 +1,161 @@
+"""The options of one decision, each with its price: to wait, to add executors, to remove some [ours].
+
+A price is in executor-seconds beyond the going rate (:mod:`rheostat.policies.going_rate`). A second over the objective
+costs w executors; how many seconds an option would bring is found by playing the next batches forward
+(:mod:`rheostat.policies.forward`) at two rates, the forecast and one standard deviation more, which weigh the same: an
+executor too early costs about as much as a second too late.
+
+An increase is made only when waiting one more decision would breach the limit, whatever the prices say: until then
+nothing is lost, and more is known next time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from rheostat.learn.batch_cost import Costs
+from rheostat.learn.start_up import StartUp
+from rheostat.policies.forward import Joins, Position, play
+from rheostat.policies.going_rate import CHANGE, LOCK_S, GoingRate, Terms
+
+_RECOVERY_S = 1800.0
+_BEYOND_NEED = 3
+_FEW = 12
+_WORTH = 0.1
+"""Executor-seconds that an increase must save for each executor and second that it comes earlier."""
+_CHEAPEST = 5
+_BRIEF, _LONG = 2, 6
+"""Batches of τ that are played beyond the start of executors: to see whether to act, and what comes of it."""
+
+
+class Option(NamedTuple):
+    """A number of executors, its price in executor-seconds, and the seconds over the objective in it."""
+
+    executors: int
+    price: float
+    over_s: float
+
+
+class Choice(NamedTuple):
+    """The option taken, and the next best one; None: there was no other."""
+
+    best: Option
+    other: Option | None
+
+
+class Weighing:
+    """One decision.
+
+    Attributes:
+        rate, high_rate: the forecast, and one standard deviation more, records/s.
+        need: the least number that carries the higher rate.
+    """
+
+    def __init__(
+        self,
+        position: Position,
+        costs: Costs,
+        prices: GoingRate,
+        terms: Terms,
+        start_up: StartUp,
+        rates: tuple[float, float],
+    ) -> None:
+        self.prices, self.terms = prices, terms
+        self.rate, self.high_rate = rates
+        self.need = prices.least_for(self.high_rate)
+        self._position, self._costs, self._start_up = position, costs, start_up
+        self._under_way = start_up.under_way(position.at)
+
+    # ------------------------------------------------------------------------------------- playing forward
+
+    def _joins(self, more: int, after_s: float) -> Joins:
+        """Executors under way, and so many more that are asked for after that time."""
+        return sorted([*self._under_way, *(self._start_up.arrivals(more, after_s) if more > 0 else ())])
+
+    def _after_decrease(self, current: int, number: int) -> Joins:
+        """Those that were asked for last do not come, others leave; and help comes back that is asked for later."""
+        registered, sample_s = self._position.executors, self.terms.sample_s
+        come = self._under_way[: max(0, number - registered)]
+        leave = [(sample_s / 2, number - registered)] if number < registered else []
+        return sorted([*come, *leave, *self._start_up.arrivals(current - number, 2 * sample_s)])
+
+    def _over_s(self, joins: Joins, batches: int, *, recovers: bool = False) -> float:
+        """Mean seconds over the objective of both rates; with ``recovers`` also those until it is met again."""
+        horizon_s = self.terms.sample_s + self._start_up.late_s + batches * self.terms.period_s
+        mean_s = 0.0
+        for rate in (self.high_rate, self.rate):
+            seen = play(self._position, self._costs, rate, joins, horizon_s)
+            over_s = seen.over_s
+            if recovers and seen.lag_s > self._position.limit_s:
+                gain = self.prices.carries(max(1, seen.executors)) - rate
+                left = (seen.lag_s - self._position.limit_s) * rate
+                over_s += min(left / gain, _RECOVERY_S) if gain > 0 else _RECOVERY_S
+            if not over_s:
+                break  # the lower rate breaches no more than the higher one
+            mean_s += over_s / 2
+        return mean_s
+
+    def breach_if_waiting(self, current: int) -> float:
+        """Seconds over the objective if help is asked for at the next decision and not now."""
+        help_ = max(self.prices.high, self.need, current + 1)
+        if self.terms.most is not None:
+            help_ = max(current, min(help_, self.terms.most))
+        return self._over_s(self._joins(help_ - current, self.terms.sample_s), _BRIEF)
+
+    # --------------------------------------------------------------------------------------------- options
+
+    def increase(self, current: int) -> Choice | None:
+        """The number to ask for now; None: to stay is cheapest, or to ask at the next decision costs no more."""
+        weight, start_up_s = self.terms.weight, self.terms.start_up_s
+        stays_s = self._over_s(self._joins(0, 0.0), _LONG, recovers=True)
+        options = [Option(current, weight * stays_s + self.prices.high_value(current), stays_s)]
+        first = current + 1
+        if self.need - current > _FEW:
+            first = current + (self.need - current) // 2
+        last = max(self.need + _BEYOND_NEED * max(1, self.need // _FEW), first + _BEYOND_NEED)
+        for number in self.prices.numbers_from(first, last):
+            over_s = self._over_s(self._joins(number - current, 0.0), _LONG, recovers=True)
+            price = weight * over_s + self.prices.high_value(number) + (number - current) * start_up_s
+            options.append(Option(number, price, over_s))
+            if not over_s and number >= self.need + _BEYOND_NEED:
+                break
+        best, *others = sorted(options, key=lambda option: (option.price, option.executors))
+        more = best.executors - current
+        if more <= 0:
+            return None
+        later_s = self._over_s(self._joins(more, self.terms.sample_s), _LONG, recovers=True)
+        if weight * (later_s - best.over_s) <= _WORTH * self.terms.sample_s * more:
+            return None
+        return Choice(best, others[0] if others else None)
+
+    def stay_price(self, current: int, batch_s: float, locked_s: float) -> float:
+        """What it costs to keep the number: until it is forced up, or only until its batches are short again."""
+        prices = self.prices
+        kept_s = max(prices.drain_s(current, batch_s), self.terms.sample_s, locked_s)
+        drained = (current - prices.cost) * kept_s + CHANGE if math.isfinite(kept_s) else math.inf
+        return min(prices.low_value(current, batch_s), drained)
+
+    def decrease(self, current: int, batch_s: float, locked_s: float) -> tuple[Option, Choice | None]:
+        """What it costs to stay, and the number to go down to; None: to stay is cheapest."""
+        prices = self.prices
+        stay = Option(current, self.stay_price(current, batch_s, locked_s), 0.0)
+        lowest = max(prices.least, min(prices.first, current) - 4 * max(1, prices.first // _FEW))
+        valued = [
+            (CHANGE + prices.low_value(number, batch_s), number) for number in prices.numbers_from(lowest, current - 1)
+        ]
+        options = list[Option]()
+        for value, number in sorted(valued)[:_CHEAPEST]:
+            if value >= min([stay.price, *(option.price for option in options)]):
+                break
+            over_s = self._over_s(self._after_decrease(current, number), _LONG)
+            options.append(Option(number, value + self.terms.weight * over_s, over_s))
+        best, *others = sorted([stay, *options], key=lambda option: option.price)
+        if best.executors == current:
+            return stay, None
+        return stay, Choice(best, others[0])
+
+
+def remaining_lock_s(at: float, raised_at: float | None) -> float:
+    """How long the guard still lets no decrease follow the last increase, s."""
+    return 0.0 if raised_at is None else max(0.0, raised_at + LOCK_S - at)

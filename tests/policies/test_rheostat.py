@@ -1,0 +1,229 @@
+"""The policy ``rheostat``: its decisions and their reasons, on samples and on a simulated job."""
+
+from __future__ import annotations
+
+import doctest
+import time
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.policies import closed_loop
+
+from rheostat.analyze.state import AnalysisSettings
+from rheostat.config.models import GuardSettings
+from rheostat.decide.decide import DecisionSettings
+from rheostat.decide.policy import PolicyContext
+from rheostat.learn.batch_cost import Batch, BatchCost, learn_batch
+from rheostat.model import Assessment, Bounds, Objective, QueryLoad, ReasonCode
+from rheostat.policies import forward, going_rate, rheostat, weighing
+from rheostat.policies.rheostat import RheostatOptions, RheostatPolicy, RheostatState
+from rheostat.testing.policies import check_policy
+
+LAG_S, SAMPLE_S, TRIGGER_S = 60.0, 15.0, 10.0
+
+
+def policy(lag_s: float = LAG_S, sample_s: float = SAMPLE_S) -> RheostatPolicy:
+    return RheostatPolicy(RheostatOptions.model_validate({}), PolicyContext(Objective(lag_s), sample_s))
+
+
+@pytest.mark.parametrize("module", [forward, going_rate, rheostat, weighing])
+def test_examples_in_docstrings(module):
+    assert doctest.testmod(module).failed == 0
+
+
+def test_it_conforms_without_exemption():
+    assert check_policy(lambda: policy(30.0)) == {}
+
+
+def known_cost() -> BatchCost:
+    """1 s and 2.5 ms a record and slot: 400 records/s an executor."""
+    model = BatchCost()
+    for executors in (2, 3, 4, 5, 6, 8):
+        for seconds in (6.0, 12.0, 18.0):
+            records = 400.0 * executors * seconds
+            batch = Batch(executors, executors, records, 1.0 + seconds, (0,), ((1.0 + seconds) * executors,), 1.0)
+            model = learn_batch(model, batch, is_first=False, capped=False)
+    return model
+
+
+def sample(at: float, rate: float, n: int, **changes: Any) -> Assessment:
+    """A healthy sample between two batches, which take what arrives in a trigger interval."""
+    records = round(rate * TRIGGER_S)
+    figures: dict[str, Any] = {
+        "at": at,
+        "executors": n,
+        "requested": n,
+        "slots_per_executor": 1,
+        "arrival_rate": rate,
+        "processed_rate": rate,
+        "waiting": 0,
+        "in_flight": records,
+        "backlog": records,
+        "backlog_excess": 0.0,
+        "lag_s": TRIGGER_S,
+        "batch_s": 1.0 + rate * TRIGGER_S / (400 * n),
+        "last_batch_s": 1.0 + rate * TRIGGER_S / (400 * n),
+        "last_batch_records": records,
+        "last_batch_id": round(at),
+        "trigger_s": TRIGGER_S,
+        "period_s": LAG_S / 2,
+        "driver_s": 1.0,
+        "batches": 5,
+        "capped": False,
+        "running": True,
+        "metrics_age_s": 0.5,
+        "queries": 1,
+    }
+    return Assessment(**{**figures, **changes})
+
+
+def watch(rates: list[float], n: int) -> RheostatState:
+    """The state after samples of these rates at n executors, with a known job; rates are means over a minute."""
+    state = replace(RheostatState(), cost=known_cost())
+    for place in range(len(rates)):
+        mean = sum(rates[max(0, place - 3) : place + 1]) / len(rates[max(0, place - 3) : place + 1])
+        _, state = policy().recommend(sample(SAMPLE_S * (place + 1), mean, n), state)
+    return state
+
+
+STEADY = [1500.0] * 30
+NOW = SAMPLE_S * 31
+
+
+def test_a_number_that_carries_the_load_stays():
+    answer, _ = policy().recommend(sample(NOW, 1500.0, 4), watch(STEADY, 4))
+    assert (answer.target, answer.reason.code) == (4, ReasonCode.STEADY)
+    assert "no breach ahead at 1 500/s to" in answer.reason.text
+
+
+def test_a_jump_asks_for_what_it_needs_at_once_and_says_what_others_would_cost():
+    jumped = sample(NOW, (3 * 1500 + 3200) / 4, 5, waiting=60_000, backlog=80_000, lag_s=30.0)
+    answer, state = policy().recommend(jumped, watch(STEADY, 5))
+    assert answer.target is not None
+    assert 8 <= answer.target <= 11
+    assert answer.reason.code is ReasonCode.UNDERSIZED
+    assert "waiting one more cycle would breach for" in answer.reason.text
+    assert f"5 → {answer.target}; " in answer.reason.text
+    assert answer.reason.text.endswith("executor-seconds dearer")
+    assert state.weight >= 8
+
+
+def test_a_rise_that_the_buffer_carries_is_no_reason_yet():
+    rises = sample(NOW, (3 * 1500 + 2100) / 4, 5, waiting=9000, backlog=24_000)
+    answer, _ = policy().recommend(rises, watch(STEADY, 5))
+    assert answer.target == 5
+
+
+def test_executors_that_cost_more_than_a_change_go_all_at_once():
+    answer, _ = policy().recommend(sample(NOW, 600.0, 8), watch([600.0] * 30, 8))
+    assert answer.target is not None
+    assert 2 <= answer.target <= 3
+    assert answer.reason.code is ReasonCode.OVERSIZED
+    assert "8 would be" in answer.reason.text
+
+
+def test_an_idle_job_keeps_one():
+    quiet = sample(NOW, 0.0, 4, in_flight=0, backlog=0, lag_s=0.0, batch_s=0.0, idle=True)
+    answer, _ = policy().recommend(quiet, watch([600.0] * 20 + [0.0] * 10, 4))
+    assert answer.target == 1
+
+
+def test_missing_figures_are_no_opinion():
+    answer, _ = policy().recommend(sample(NOW, 1500.0, 5, missing=("lag_s",)), watch(STEADY, 5))
+    assert (answer.target, answer.reason.code) == (None, ReasonCode.METRICS_MISSING)
+
+
+def test_unknown_waiting_records_hold():
+    answer, _ = policy().recommend(sample(NOW, 600.0, 8, waiting=None), watch([600.0] * 30, 8))
+    assert answer.target == 8
+
+
+def test_a_wrong_model_yields_to_the_measured_throughput():
+    """Batches as predicted, an objective missed, a backlog that grows: something that no batch shows is slow."""
+    late = {"waiting": 8000, "backlog": 23_000, "lag_s": 75.0, "processed_rate": 1000.0}
+    state = replace(watch(STEADY, 5), backlog=20_000)
+    subject = policy()
+    seen = sample(NOW, 1500.0, 5, **late)
+    followed = subject.recommend(seen, state)[1]
+    held = subject._doubt_model(rheostat._Sample(seen, 5, followed), state)
+    assert held is not None
+    assert held[0].target == 8
+    assert held[0].reason.code is ReasonCode.SLA_VIOLATED
+    assert "measured, 5 executors carry 1 000/s of 1 500/s; 5 → 8" in held[0].reason.text
+
+
+def test_the_first_batch_need_not_end_before_there_are_more():
+    cold = sample(
+        NOW, 2000.0, 2, last_batch_s=None, last_batch_records=None, last_batch_id=None, batches=0, driver_s=None
+    )
+    stuck = replace(cold, batch_s=45.0, in_flight=20_000, waiting=90_000, backlog=110_000, lag_s=50.0)
+    answer, _ = policy().recommend(stuck, RheostatState(at=NOW - SAMPLE_S, target=2))
+    assert (answer.target, answer.reason.code) == (4, ReasonCode.CAPACITY_UNKNOWN)
+    assert "the running batch works off 444/s at most, 2 000/s arrive: 2 → 4" in answer.reason.text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"driver_s": 0.0}, id="record at a time"),
+        pytest.param({"by_query": (QueryLoad("a", 800.0, 800.0), QueryLoad("b", 700.0, 700.0))}, id="two busy queries"),
+    ],
+)
+def test_without_batches_of_one_query_the_measured_throughput_decides(changes):
+    answer, state = policy().recommend(sample(NOW, 1500.0, 5, pressure=0.0, **changes), watch(STEADY, 5))
+    assert answer.target == 5
+    assert state.measured is not None
+
+
+def test_an_idle_query_beside_it_changes_nothing():
+    queries = (QueryLoad("a", 1500.0, 1500.0), QueryLoad("b", 0.0, 0.0, idle=True))
+    _, state = policy().recommend(sample(NOW, 1500.0, 5, by_query=queries), watch(STEADY, 5))
+    assert state.measured is None
+
+
+# ------------------------------------------------------------------------------------------ on a simulated job
+
+
+@lru_cache
+def cost_of(load: tuple[tuple[float, float], ...], lag_s: float = 60.0, factor: float = 1.0) -> tuple[float, float]:
+    """Executor-seconds and 60 for each change; and the share of samples beyond the objective."""
+    job = closed_loop.job(objective=f"lag < {lag_s:g} s", trigger_s=5.0, batch_cap=None, executors=[1, 24])
+    settings = DecisionSettings(policy(lag_s, 10.0), Bounds(1, 24), GuardSettings(), Objective(lag_s), 10.0)
+    points = [(at, factor * rate) for at, rate in load]
+    cycles = closed_loop.run(job, points, settings, AnalysisSettings(objective_lag_s=lag_s), executors=2)
+    spent = sum(10.0 * (each.decision.target or 0) for each in cycles)
+    changes = sum(a.decision.target != b.decision.target for a, b in pairwise(cycles))
+    late = sum((each.assessment.lag_s or 0.0) > lag_s for each in cycles) / len(cycles)
+    return spent + 60 * changes, late
+
+
+WAVE = ((0.0, 500.0), (900.0, 4500.0), (1500.0, 4500.0), (2400.0, 600.0), (3000.0, 600.0))
+STEPS = ((0.0, 600.0), (600.0, 600.0), (601.0, 4000.0), (1500.0, 4000.0), (1501.0, 1000.0), (2700.0, 1000.0))
+
+
+@pytest.mark.parametrize("load", [WAVE, STEPS], ids=["wave", "steps"])
+def test_a_looser_objective_is_no_dearer(load):
+    assert cost_of(load, 90.0)[0] <= 1.05 * cost_of(load, 60.0)[0] <= 1.1 * cost_of(load, 30.0)[0]
+
+
+@pytest.mark.parametrize("load", [WAVE, STEPS], ids=["wave", "steps"])
+def test_a_smaller_load_is_no_dearer(load):
+    assert cost_of(load, factor=0.5)[0] <= 1.05 * cost_of(load, factor=0.75)[0] <= 1.1 * cost_of(load)[0]
+
+
+@pytest.mark.parametrize("load", [WAVE, STEPS], ids=["wave", "steps"])
+def test_the_objective_holds(load):
+    assert cost_of(load)[1] <= 0.01
+
+
+def test_a_decision_takes_no_longer_than_a_millisecond():
+    subject, state, took = policy(), watch(STEADY, 5), []
+    for number in range(200):
+        seen = sample(NOW + SAMPLE_S * number, 1500.0 + 200 * (number % 7), 5)
+        before = time.process_time()
+        _, state = subject.recommend(seen, state)
+        took.append(time.process_time() - before)
+    assert sorted(took)[100] < 0.001

@@ -1,0 +1,119 @@
+"""The load as ``rheostat`` sees it: the curve of arrivals, its level and jumps, and the error of a forecast."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import random
+
+import pytest
+
+from rheostat.learn import arrivals
+from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
+
+SAMPLE_S, WINDOW_S = 15.0, 60.0
+
+
+def test_examples_in_docstrings():
+    assert doctest.testmod(arrivals).failed == 0
+
+
+def follow(rates: list[float], level: Level | None = None) -> Level:
+    """The level after samples of these rates; the window's mean is that of the last four."""
+    level = level or Level()
+    for place, rate in enumerate(rates):
+        window = rates[max(0, place - 3) : place + 1]
+        level = follow_level(level, SAMPLE_S * (level.count + 1), rate, sum(window) / len(window))
+    return level
+
+
+def noisy(mean: float, count: int, spread: float, seed: int = 1) -> list[float]:
+    draws = random.Random(seed)
+    return [mean * math.exp(draws.gauss(0.0, spread)) for _ in range(count)]
+
+
+def test_means_over_a_window_are_taken_back_to_the_records_of_each_sample():
+    records = [150.0, 300.0, 60.0, 0.0, 900.0, 450.0, 450.0, 30.0, 750.0]
+    curve = extend_curve(Curve(), 0.0, 0.0, WINDOW_S)
+    for place in range(len(records)):
+        window = records[max(0, place - 3) : place + 1]
+        curve = extend_curve(curve, SAMPLE_S * (place + 1), sum(window) / (SAMPLE_S * len(window)), WINDOW_S)
+    found = [b - a for a, b in zip(curve.totals, curve.totals[1:], strict=False)]
+    assert found == pytest.approx(records)
+
+
+def test_rates_that_contradict_the_curve_never_take_records_back():
+    curve = Curve()
+    for at, rate in ((0.0, 100.0), (15.0, 100.0), (30.0, 100.0), (75.0, 1.0), (90.0, 0.0)):
+        curve = extend_curve(curve, at, rate, WINDOW_S)
+    assert list(curve.totals) == sorted(curve.totals)
+
+
+def test_time_that_runs_backwards_begins_a_new_curve():
+    assert extend_curve(Curve((0.0, 15.0), (0.0, 9.0)), 15.0, 1.0, WINDOW_S) == Curve((15.0,), (0.0,))
+
+
+def test_the_curve_goes_on_beyond_its_ends():
+    curve = Curve((0.0, 10.0), (0.0, 100.0))
+    assert (curve.time_of(-50.0), curve.time_of(150.0)) == (-5.0, 15.0)
+
+
+def test_a_step_is_found_within_one_sample():
+    level = follow([*noisy(1000.0, 40, 0.05), 3000.0])
+    assert level.calm == 0
+    assert len(level.jumps) == 1
+    assert level.rate == pytest.approx(3000.0)
+
+
+def test_the_sample_after_a_step_corrects_a_bin_that_held_only_part_of_it():
+    level = follow([*noisy(1000.0, 40, 0.05), 2000.0, 3000.0])
+    assert level.rate == pytest.approx(3000.0, rel=0.05)
+    assert len(level.jumps) == 1
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.2])
+def test_noise_is_no_step(spread):
+    level = follow(noisy(1000.0, 300, spread))
+    assert len(level.jumps) <= 2
+    assert level.rate == pytest.approx(1000.0, rel=spread)
+
+
+def test_noise_is_told_from_a_walk():
+    draws, walk, rate = random.Random(2), [], 1000.0
+    for _ in range(400):
+        rate *= math.exp(draws.gauss(0.0, 0.05))
+        walk.append(rate)
+    wanders, stays = follow(walk), follow(noisy(1000.0, 400, 0.05))
+    assert stays.noise > 5 * stays.walk
+    assert wanders.walk > 2 * wanders.noise
+
+
+def test_the_error_of_a_forecast_grows_with_the_horizon_only_where_the_load_wanders():
+    draws, walk, rate = random.Random(3), [], 1000.0
+    for _ in range(400):
+        rate *= math.exp(draws.gauss(0.0, 0.04))
+        walk.append(rate)
+    wanders, stays = follow(walk), follow(noisy(1000.0, 400, 0.1))
+    assert wanders.deviation(16) > 1.5 * wanders.deviation(2)
+    assert stays.deviation(16) < stays.deviation(2)
+    assert stays.deviation(2) == pytest.approx(0.08, rel=0.5)
+
+
+def test_a_constant_load_is_forecast_without_error():
+    assert follow([1000.0] * 400).deviation(16) < 0.01
+
+
+def test_jumps_are_counted_once_and_tell_how_long_a_load_lasts():
+    level = follow(([1000.0] * 20 + [3000.0] * 20) * 3)
+    assert level.between_jumps_s == pytest.approx(20 * SAMPLE_S)
+
+
+def test_a_load_that_ends_is_zero_and_begins_anew():
+    quiet = follow([1000.0] * 10 + [0.0] * 4)
+    assert (quiet.rate, quiet.log_rate) == (0.0, None)
+    assert follow([500.0], quiet).rate == pytest.approx(500.0)
+
+
+def test_a_sample_without_records_in_a_window_with_some_is_a_low_one():
+    level = follow([2.0, 0.0, 1.0, 3.0, 0.0, 2.0, 1.0, 0.0, 2.0])
+    assert 0.3 < level.rate < 3.0

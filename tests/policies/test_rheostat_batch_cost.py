@@ -1,0 +1,137 @@
+"""What a batch costs: the model finds a known job, doubts what it has not seen, and forgets another job."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from rheostat.learn import batch_cost
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, last_batch, learn_batch
+from rheostat.model import Assessment, StageLoad
+
+DRIVER_S, READ, AGGREGATE = 0.5, 24, 120
+
+
+def test_examples_in_docstrings():
+    assert doctest.testmod(batch_cost).failed == 0
+
+
+def run(executors: int, records: float, cost_ms: float = 0.5, exponent: float = 0.0, factor: float = 1.0) -> Batch:
+    """A batch of a job with two stages, 20 ms a task, and slots that hinder each other."""
+    hinders = executors**exponent / 1000
+    busy = [0.02 * tasks + share * cost_ms * hinders * records for tasks, share in ((READ, 0.1), (AGGREGATE, 0.9))]
+    duration_s = sum(math.ceil(tasks / executors) / tasks * b for tasks, b in zip((READ, AGGREGATE), busy, strict=True))
+    busy_s = tuple([factor * each for each in busy])
+    return Batch(executors, executors, records, DRIVER_S + factor * duration_s, (READ, AGGREGATE), busy_s, DRIVER_S)
+
+
+def learn(batches: list[Batch], model: BatchCost | None = None, *, capped: bool = False) -> BatchCost:
+    model = model or BatchCost()
+    for batch in batches:
+        model = learn_batch(model, batch, is_first=False, capped=capped)
+    return model
+
+
+def predict(model: BatchCost, executors: int, records: float) -> float:
+    fixed_s, record_s = Costs(model).batch(executors)
+    return fixed_s + record_s * records
+
+
+VARIED = [run(n, 1000.0 * n * size) for n in (2, 3, 5, 8) for size in (8, 14, 20, 26)]
+
+
+@pytest.mark.parametrize(("executors", "records"), [(2, 30_000), (5, 60_000), (8, 200_000)])
+def test_a_known_job_is_recovered(executors, records):
+    truth = run(executors, records).duration_s
+    assert predict(learn(VARIED), executors, records) == pytest.approx(truth, rel=0.01)
+
+
+def test_waves_of_tasks_are_known_at_numbers_that_no_batch_has_run_at():
+    model = replace(learn(VARIED), ratios=())
+    assert predict(model, 12, 240_000) == pytest.approx(run(12, 240_000).duration_s, rel=0.02)
+    assert model.raw(13)[1] == pytest.approx(model.raw(12)[1], rel=0.02)  # ten waves of 120 tasks on either
+
+
+def test_slots_that_hinder_each_other_show_in_the_exponent():
+    model = learn([run(n, 1000.0 * n * size, exponent=0.2) for size in range(8, 28) for n in (2, 4, 8)])
+    assert model.exponent == pytest.approx(0.2, abs=0.04)
+    assert learn(VARIED * 4).exponent == pytest.approx(0.0, abs=0.021)
+
+
+def test_one_batch_is_enough_to_begin_with():
+    model = learn([run(3, 40_000)])
+    assert predict(model, 3, 80_000) == pytest.approx(run(3, 80_000).duration_s, rel=0.05)
+
+
+def test_numbers_never_seen_are_doubted_the_more_the_farther_away():
+    model = learn([run(4, 1000.0 * size) for size in range(20, 60, 4)])
+    truth = [run(n, 20_000.0 * n).duration_s for n in (5, 8, 16)]
+    found = [predict(model, n, 20_000.0 * n) / true for n, true in zip((5, 8, 16), truth, strict=True)]
+    assert found == sorted(found)
+    assert 1.0 < found[0] < 1.06
+    assert 1.05 < found[1] < 1.2
+
+
+def test_a_day_at_one_number_does_not_make_the_others_forgotten():
+    model = learn([run(8, 160_000)] * 500, learn(VARIED))
+    assert predict(model, 3, 60_000) == pytest.approx(run(3, 60_000).duration_s, rel=0.02)
+
+
+def test_noise_averages_out():
+    draws = random.Random(4)
+    batches = [
+        run(n, 1000.0 * n * draws.uniform(8, 26), factor=math.exp(draws.gauss(0, 0.15)))
+        for _ in range(60)
+        for n in (3, 6)
+    ]
+    assert predict(learn(batches), 6, 90_000) == pytest.approx(run(6, 90_000).duration_s, rel=0.1)
+
+
+def test_another_job_is_learned_from_two_batches():
+    slower = [run(5, 60_000 + 1000 * number, cost_ms=1.0) for number in range(2)]
+    model = learn(slower, learn(VARIED))
+    assert predict(model, 5, 70_000) == pytest.approx(run(5, 70_000, cost_ms=1.0).duration_s, rel=0.05)
+    assert predict(model, 8, 70_000) == pytest.approx(run(8, 70_000, cost_ms=1.0).duration_s, rel=0.15)
+
+
+def test_a_batch_of_a_few_records_teaches_nothing():
+    model = learn(VARIED)
+    assert learn([run(8, 3)], model).stages == model.stages
+
+
+def test_a_cold_batch_counts_only_until_the_next_and_where_it_is_far_slower():
+    cold = learn_batch(BatchCost(), run(3, 40_000, factor=1.5), is_first=True, capped=False)
+    assert cold.is_cold
+    assert not learn([run(3, 40_000)], cold).is_cold
+    known = learn(VARIED)
+    assert learn_batch(known, run(5, 90_000, factor=1.1), is_first=True, capped=False) == known
+    slow = learn_batch(known, run(5, 90_000, factor=2.0), is_first=True, capped=False)
+    assert predict(slow, 5, 90_000) > 1.6 * predict(known, 5, 90_000)
+
+
+def test_a_full_batch_tells_the_cap_until_one_is_larger():
+    model = learn([run(3, 50_000)], learn(VARIED), capped=True)
+    assert model.cap == 50_000
+    full_s = predict(model, 3, 50_000)
+    assert Costs(model).capacity(3, 60.0, 2.0) == pytest.approx(50_000 / full_s)
+    assert learn([run(3, 52_000)], model).cap is None
+
+
+def test_without_stages_a_batch_is_one_stage_without_waves():
+    batches = [
+        Batch(n, n, 400.0 * n * size, 1.0 + size, (0,), (n * (1.0 + size),), 1.0) for n in (2, 5) for size in (6, 9)
+    ]
+    assert predict(learn(batches), 4, 16_000) == pytest.approx(11.0, rel=0.06)
+
+
+def test_the_last_batch_of_an_assessment():
+    stages = (StageLoad(8, 0.5, 2.0), StageLoad(16, 0.5, 2.0))
+    seen = Assessment(0.0, executors=3, slots_per_executor=2, arrival_rate=100.0, stages=stages, driver_s=0.2)
+    seen = replace(seen, last_batch_s=4.0, last_batch_records=1000)
+    assert last_batch(seen) == Batch(3, 6, 1000.0, 4.0, (8, 16), (20.0, 20.0), 0.2)
+    assert last_batch(replace(seen, stages=())) == Batch(3, 6, 1000.0, 4.0, (0,), (24.0,), 0.2)
+    assert last_batch(replace(seen, last_batch_records=None)) is None
