@@ -563,10 +563,11 @@ class Assessment:
         driver_s: part of the last batch in which the driver plans and commits it, however many executors there are; the
             largest over the queries that are not idle.
         arrived: records that have arrived since the look before; of a new partition, since its first look.
-        running_since: when the running batch began, or was first seen; None: several queries, none runs, or unknown.
-        batch_cap: most records of a batch; None: several queries, or no limit.
+        running_since: when the running batch began, or was first seen; None: several queries have input, none runs, or
+            unknown.
+        batch_cap: most records of a batch; None: several queries have input, or no limit.
         ended: every batch that has ended since the look before, oldest first, with the task time of its stages; empty
-            where there are several queries.
+            where several queries have input.
         bounds: the fewest and the most executors allowed, as the policy is told.
         answer: what became of the policy's last recommendation, as the policy is told; None: there was none.
     """

@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.learn import batch_cost
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, last_batch, learn_batch
-from rheostat.model import Assessment, StageLoad
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch
 
 DRIVER_S, READ, AGGREGATE = 0.5, 24, 120
 
@@ -29,10 +28,10 @@ def run(executors: int, records: float, cost_ms: float = 0.5, exponent: float = 
     return Batch(executors, executors, records, DRIVER_S + factor * duration_s, (READ, AGGREGATE), busy_s, DRIVER_S)
 
 
-def learn(batches: list[Batch], model: BatchCost | None = None, *, capped: bool = False) -> BatchCost:
+def learn(batches: list[Batch], model: BatchCost | None = None) -> BatchCost:
     model = model or BatchCost()
     for batch in batches:
-        model = learn_batch(model, batch, is_first=False, capped=capped)
+        model = learn_batch(model, batch, is_first=False)
     return model
 
 
@@ -104,21 +103,19 @@ def test_a_batch_of_a_few_records_teaches_nothing():
 
 
 def test_a_cold_batch_counts_only_until_the_next_and_where_it_is_far_slower():
-    cold = learn_batch(BatchCost(), run(3, 40_000, factor=1.5), is_first=True, capped=False)
+    cold = learn_batch(BatchCost(), run(3, 40_000, factor=1.5), is_first=True)
     assert cold.is_cold
     assert not learn([run(3, 40_000)], cold).is_cold
     known = learn(VARIED)
-    assert learn_batch(known, run(5, 90_000, factor=1.1), is_first=True, capped=False) == known
-    slow = learn_batch(known, run(5, 90_000, factor=2.0), is_first=True, capped=False)
+    assert learn_batch(known, run(5, 90_000, factor=1.1), is_first=True) == known
+    slow = learn_batch(known, run(5, 90_000, factor=2.0), is_first=True)
     assert predict(slow, 5, 90_000) > 1.6 * predict(known, 5, 90_000)
 
 
-def test_a_full_batch_tells_the_cap_until_one_is_larger():
-    model = learn([run(3, 50_000)], learn(VARIED), capped=True)
-    assert model.cap == 50_000
+def test_where_full_batches_are_shorter_than_they_may_be_they_are_the_limit():
+    model = replace(learn([run(3, 50_000)], learn(VARIED)), cap=50_000)
     full_s = predict(model, 3, 50_000)
     assert Costs(model).capacity(3, 60.0, 2.0) == pytest.approx(50_000 / full_s)
-    assert learn([run(3, 52_000)], model).cap is None
 
 
 def test_without_stages_a_batch_is_one_stage_without_waves():
@@ -128,10 +125,17 @@ def test_without_stages_a_batch_is_one_stage_without_waves():
     assert predict(learn(batches), 4, 16_000) == pytest.approx(11.0, rel=0.06)
 
 
-def test_the_last_batch_of_an_assessment():
-    stages = (StageLoad(8, 0.5, 2.0), StageLoad(16, 0.5, 2.0))
-    seen = Assessment(0.0, executors=3, slots_per_executor=2, arrival_rate=100.0, stages=stages, driver_s=0.2)
-    seen = replace(seen, last_batch_s=4.0, last_batch_records=1000)
-    assert last_batch(seen) == Batch(3, 6, 1000.0, 4.0, (8, 16), (20.0, 20.0), 0.2)
-    assert last_batch(replace(seen, stages=())) == Batch(3, 6, 1000.0, 4.0, (0,), (24.0,), 0.2)
-    assert last_batch(replace(seen, last_batch_records=None)) is None
+def test_how_much_batches_vary_is_measured_and_noise_is_no_other_job():
+    draws = random.Random(3)
+    noisy = [
+        run(n, 1000.0 * n * size, factor=math.exp(draws.gauss(0.0, 0.2))) for size in range(8, 28) for n in (3, 5, 8)
+    ]
+    model = learn(noisy)
+    assert 0.12 < model.deviation < 0.28
+    assert len({batch.executors for batch in model.seen}) == 3, "nothing was forgotten"
+    assert learn(VARIED).deviation < 0.03
+
+
+def test_a_factor_makes_every_batch_longer():
+    model = learn(VARIED)
+    assert Costs(model, 1.2).batch(4) == pytest.approx([1.2 * part for part in Costs(model).batch(4)])

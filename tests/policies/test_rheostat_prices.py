@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rheostat.learn.batch_cost import BatchCost, Costs
-from rheostat.policies.going_rate import CHANGE, LOCK_S, GoingRate, Load, Terms
+from rheostat.policies.going_rate import CHANGE, GoingRate, Load, Terms
 
 TAU, START_UP_S = 30.0, 15.0
+KEPT_S = 120.0
 
 
 def prices(rate: float, **changes: Any) -> GoingRate:
@@ -43,8 +44,8 @@ def test_a_buffer_that_is_used_up_lasts_no_longer():
     assert prices(1608.0).lasts_s(3, TAU) == 0.0
 
 
-def test_a_high_number_is_kept_until_batches_are_short_or_the_guard_lets_go():
-    assert prices(1599.0).kept_s(8) == LOCK_S + START_UP_S
+def test_a_high_number_is_kept_until_batches_are_short_and_two_minutes_at_least():
+    assert prices(1599.0).kept_s(8) == KEPT_S + START_UP_S
     assert prices(1599.0).kept_s(3) == 3600.0
 
 
@@ -59,7 +60,7 @@ def test_the_low_number_of_the_best_cycle_has_the_value_of_its_cycle():
 
 def test_more_than_is_needed_costs_what_it_is_beyond_the_going_rate():
     found = prices(1599.0)
-    assert found.high_value(9) - found.high_value(8) == pytest.approx(LOCK_S + START_UP_S)
+    assert found.high_value(9) - found.high_value(8) == pytest.approx(KEPT_S + START_UP_S)
     assert found.low_value(5, 10.0) - found.low_value(4, 10.0) == pytest.approx(600.0 - START_UP_S * (found.high > 4))
 
 

@@ -318,7 +318,7 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         ),
         last_batch_s=largest(q.last_batch_s for q in working),
         last_batch_id=total(q.last_batch_id or 0 if q.idle else q.last_batch_id for q in queries),
-        last_batch_records=working[0].last_batch_records if len(working) == 1 else None,
+        **_of_the_only_one(working),
         running=_any_true([q.running for q in queries]),
         processed_rate=total(q.processed_rate for q in queries),
         backlog_excess=total(q.backlog_excess for q in queries),
@@ -336,6 +336,14 @@ def _combine(queries: Sequence[QueryFigures]) -> QueryFigures:
         wait_s=largest(q.wait_s for q in queries),
         running_share=largest(q.running_share for q in working),
     )
+
+
+def _of_the_only_one(working: Sequence[QueryFigures]) -> dict[str, Any]:
+    """Figures of batches, where only one query is not idle."""
+    if len(working) != 1:
+        return {"last_batch_records": None}
+    names = ("last_batch_records", "running_since", "batch_cap", "ended")
+    return {name: getattr(working[0], name) for name in names}
 
 
 def _load_of(reading: QueryReading, query: QueryFigures) -> QueryLoad:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from rheostat.config.faults import faults_of, keys_of
+from rheostat.config.models import GuardSettings
 from rheostat.errors import Fault, InputError
 from rheostat.model import Assessment, Objective, QueryLoad, Reason, ReasonCode, Recommendation
 from rheostat.plugins import POLICIES, unknown_name
@@ -34,6 +35,7 @@ class PolicyContext:
             takes its own defaults; the option ``preset`` goes before it.
         sample_store: where samples go that are too many for the state; None: nowhere.
         rate_window_s: time that arrival rates are means of, up to the sample.
+        guard: settings of the guard that will shape what is recommended.
     """
 
     objective: Objective
@@ -41,6 +43,7 @@ class PolicyContext:
     preset: str = "default"
     sample_store: SampleStore | None = None
     rate_window_s: float = 60.0
+    guard: GuardSettings = field(default_factory=GuardSettings)
 
 
 class Policy(Protocol[S]):

@@ -62,25 +62,15 @@ def _line(xs: tuple[float, ...], ys: tuple[float, ...], place: int, x: float) ->
     return ys[place - 1] + (ys[place] - ys[place - 1]) * (x - xs[place - 1]) / (xs[place] - xs[place - 1])
 
 
-def extend_curve(curve: Curve, at: float, rate: float, window_s: float) -> Curve:
-    """The curve with one more look, from the mean ``rate`` over the window before it.
+def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:
+    """The curve with one more look: so many records have arrived since the one before.
 
-    The mean is taken back to the sample's own records: A(at) = A(at − window) + window × rate. Before the window is
-    full, rates are means since the first look.
-
-    >>> curve = Curve()
-    >>> for at, rate in ((0.0, 5.0), (15.0, 10.0), (30.0, 15.0), (45.0, 15.0), (60.0, 15.0), (75.0, 20.0)):
-    ...     curve = extend_curve(curve, at, rate, 60.0)
-    >>> curve.totals
-    (0.0, 150.0, 450.0, 675.0, 900.0, 1350.0)
+    >>> extend_curve(extend_curve(extend_curve(Curve(), 0.0, 0.0), 15.0, 150.0), 30.0, 300.0).totals
+    (0.0, 150.0, 450.0)
     """
     if not curve.times or at <= curve.times[-1]:
         return Curve((at,), (0.0,))
-    begin = max(at - window_s, curve.times[0])
-    known = curve.arrived_by(begin) if begin < curve.times[-1] and len(curve.times) > 1 else curve.total
-    since = min(begin, curve.times[-1]) if begin < curve.times[-1] else curve.times[-1]
-    total = max(known + rate * (at - since), curve.total)
-    return Curve((*curve.times, at)[-_MOST_LOOKS:], (*curve.totals, total)[-_MOST_LOOKS:])
+    return Curve((*curve.times, at)[-_MOST_LOOKS:], (*curve.totals, curve.total + arrived)[-_MOST_LOOKS:])
 
 
 # ------------------------------------------------------------------------------------------------------- level

@@ -26,8 +26,6 @@ from dataclasses import dataclass, replace
 from operator import mul
 from typing import NamedTuple
 
-from rheostat.model import Assessment
-
 _TASK_S = 0.02
 _RIDGE = 0.0004
 _HINDRANCE = (-0.06, 0.6)
@@ -45,9 +43,10 @@ _DOUBT = 0.0225
 _TELLS = 0.25
 """Time of the records ÷ rest of a batch below which it is too small to tell what records cost."""
 _SLOW, _SLOW_S = 1.25, 2.0
+_ERROR, _ERROR_GAIN, _WINSOR = 0.0001, 0.05, 9.0
+_STRANGE_DEVIATIONS = 3.0
 _STRANGE = 2
 """Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
-_LARGER = 1.02
 _LEAST_COLD_S, _COLD_GAIN = 1.0, 0.3
 
 
@@ -96,22 +95,6 @@ def _share(tasks: int, slots: int) -> float:
     return math.ceil(tasks / slots) / tasks if tasks else 1 / slots
 
 
-def last_batch(assessment: Assessment) -> Batch | None:
-    """The last finished batch; None: unknown, or not known at what number of executors it ran."""
-    records, duration_s, executors = assessment.last_batch_records, assessment.last_batch_s, assessment.executors
-    if not records or not duration_s or not executors:
-        return None
-    slots, rate = executors * (assessment.slots_per_executor or 1), assessment.arrival_rate
-    known = [(each.tasks, each.demand) for each in assessment.stages if each.demand is not None and each.tasks]
-    tasks: tuple[int, ...] = (0,)
-    busy_s: tuple[float, ...] = (duration_s * slots,)
-    if known and rate and len(known) == len(assessment.stages):
-        tasks = tuple([each for each, _ in known])
-        busy_s = tuple([demand * records / rate for _, demand in known])
-    driver_s = min(assessment.driver_s or 0.0, duration_s)
-    return Batch(executors, slots, float(records), duration_s, tasks, busy_s, driver_s)
-
-
 @dataclass(frozen=True, slots=True)
 class BatchCost:
     """The model, and the batches it is of. Without batches nothing is known.
@@ -122,10 +105,11 @@ class BatchCost:
         driver_s: p.
         exponent: h; ``spread``: Σ(ln S − mean)², how much is known of it.
         ratios: corrections, by number of executors.
-        cap: records of a full batch; None: none was full.
+        cap: most records of a batch; None: no limit.
         strange: batches in a row that were not as predicted.
         is_cold: whether it is of a first batch only, which the next one replaces.
         cold_s: what executors that join add to a batch, s.
+        error: variance of ln(duration ÷ predicted).
     """
 
     seen: tuple[Batch, ...] = ()
@@ -140,6 +124,12 @@ class BatchCost:
     strange: int = 0
     is_cold: bool = False
     cold_s: float = _LEAST_COLD_S
+    error: float = _ERROR
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of ln(duration ÷ predicted): batches vary, and the model is not exact."""
+        return math.sqrt(self.error)
 
     @property
     def is_known(self) -> bool:
@@ -176,11 +166,11 @@ class BatchCost:
 
 
 class Costs:
-    """F(n) and G(n) of a model, each computed once."""
+    """F(n) and G(n) of a model, each computed once; ``slower``: a factor on both."""
 
-    def __init__(self, model: BatchCost) -> None:
+    def __init__(self, model: BatchCost, slower: float = 1.0) -> None:
         self.cap, self.cold_s = model.cap, model.cold_s
-        self._model = model
+        self._model, self._slower = model, slower
         self._known: dict[int, tuple[float, float]] = {}
 
     def batch(self, executors: int) -> tuple[float, float]:
@@ -188,7 +178,7 @@ class Costs:
         known = self._known.get(executors)
         if known is None:
             fixed_s, record_s = self._model.raw(executors)
-            ratio = self._model.correction(executors)
+            ratio = self._model.correction(executors) * self._slower
             known = self._known[executors] = (fixed_s * ratio, record_s * ratio)
         return known
 
@@ -209,7 +199,7 @@ class Costs:
 # ---------------------------------------------------------------------------------------------------- learning
 
 
-def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool, capped: bool) -> BatchCost:
+def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     """The model with one more finished batch.
 
     A batch whose records take less than a quarter of the rest of it teaches nothing. Of the first batches at a number,
@@ -217,10 +207,9 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool, capped: bool)
     wrong must not wait for a second batch. Two batches in a row that are not as predicted are of another job: what was
     before them is forgotten.
     """
-    model = _follow_cap(model, batch, capped=capped)
     each = batch.slots // batch.executors
     if not model.is_known or model.is_cold or each != model.slots:
-        fresh = BatchCost(slots=each, cap=model.cap, cold_s=model.cold_s)
+        fresh = BatchCost(slots=each, cap=model.cap, cold_s=model.cold_s, error=model.error)
         return replace(_fit(fresh, (batch,)), is_cold=is_first)
     fixed_s, record_s = Costs(model).batch(batch.executors)
     predicted_s = fixed_s + record_s * batch.records
@@ -232,13 +221,15 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool, capped: bool)
         return replace(model, ratios=tuple(sorted([*ratios, (batch.executors, ratio)])))
     if not batch.tells:
         return model
-    is_strange = abs(math.log(batch.duration_s / predicted_s)) > math.log(_SLOW)
+    missed = math.log(batch.duration_s / predicted_s)
+    error = model.error + _ERROR_GAIN * (min(missed * missed, _WINSOR * max(model.error, _ERROR)) - model.error)
+    is_strange = abs(missed) > max(math.log(_SLOW), _STRANGE_DEVIATIONS * model.deviation)
     strange = model.strange + 1 if is_strange else 0
     batch = batch._replace(number=model.count + 1)
     seen = model.seen
     if strange == _STRANGE:
         seen, strange = tuple([each for each in seen if each.number == model.count]), 0
-    model = replace(model, count=batch.number, strange=strange)
+    model = replace(model, count=batch.number, strange=strange, error=error)
     return _fit(model, _remember(seen, batch))
 
 
@@ -254,14 +245,6 @@ def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
     fixed_s, record_s = Costs(model).batch(before)
     extra_s = batch.duration_s - fixed_s - record_s * batch.records
     return replace(model, cold_s=max(_LEAST_COLD_S, model.cold_s + _COLD_GAIN * (extra_s - model.cold_s)))
-
-
-def _follow_cap(model: BatchCost, batch: Batch, *, capped: bool) -> BatchCost:
-    if capped:
-        return replace(model, cap=int(batch.records))
-    if model.cap is not None and batch.records > _LARGER * model.cap:
-        return replace(model, cap=None)
-    return model
 
 
 def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:

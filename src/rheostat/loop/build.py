@@ -36,7 +36,9 @@ def build_decision_settings(
         InputError: the policy or its options are wrong.
     """
     objective = settings.parsed_objective
-    context = PolicyContext(objective, settings.sample_s, settings.preset, store, settings.rate_window_s)
+    context = PolicyContext(
+        objective, settings.sample_s, settings.preset, store, settings.rate_window_s, settings.guard
+    )
     policy = load_policy(settings.policy, settings.policy_options, context)
     return DecisionSettings(
         policy=policy,

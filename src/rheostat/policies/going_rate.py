@@ -5,9 +5,8 @@ makes them short again. One such cycle at the cheapest pair of numbers costs c* 
 
     c* = min (lo · T1 + hi · T2 + (hi − lo) · D + changes + w · lateness) ÷ (T1 + T2)
 
-T1 is how long ``lo`` lasts, T2 how long ``hi`` is kept, at least as long as the guard lets no decrease follow an
-increase; D is the median start-up. Where a load needs 4.3 executors, five all the time may be cheapest, or four and six
-by turns.
+T1 is how long ``lo`` lasts, T2 how long ``hi`` is kept, reckoned as two minutes at least; D is the median start-up.
+Where a load needs 4.3 executors, five all the time may be cheapest, or four and six by turns.
 
 Every option is then priced by what it costs beyond c*, in executor-seconds, until it leads into the next cycle: the
 relative values of an average-cost decision problem (Howard, 1960). So waiting, going down, and going up by more can be
@@ -27,11 +26,10 @@ CHANGE = 60.0
 """Price of a change, executor-seconds: that of docs/judging.md."""
 _EXTRA = 60.0
 """What a cycle costs beside its changes: cold batches, buffers half used. Executor-seconds."""
-LOCK_S = 120.0
-"""The guard lets no decrease follow an increase for so long, s."""
 _LONGEST_S = 600.0
 """Beyond that a load is another one."""
-_LONGEST_HIGH_S = 3600.0
+_LEAST_KEPT_S, _LONGEST_HIGH_S = 120.0, 3600.0
+"""How long a high number is reckoned to be kept: a load that needs it for a moment soon needs it again."""
 _NOISES = ((0.0, 0.5), (0.32, 0.25), (1.15, 0.25))
 """Deviations of the load, with weights. A fall is no merit of the low number: at the high one a decrease follows it."""
 _BELOW, _ABOVE, _HIGHER = 4, 2, 6
@@ -64,7 +62,7 @@ class Terms(NamedTuple):
         period_s: τ, the time that a batch may take.
         sample_s: time between two decisions; start_up_s: D.
         weight: w, executors that a second over the objective costs.
-        most: greatest number of executors; None: unknown.
+        most, fewest: executors that are allowed; ``most`` None: unknown.
     """
 
     period_s: float
@@ -73,6 +71,7 @@ class Terms(NamedTuple):
     start_up_s: float
     weight: float
     most: int | None = None
+    fewest: int = 1
 
 
 class GoingRate:
@@ -87,7 +86,7 @@ class GoingRate:
     def __init__(self, costs: Costs, load: Load, terms: Terms) -> None:
         self._costs, self._load, self._terms = costs, load, terms
         self._capacities: dict[int, float] = {}
-        self.least = max(1, self.least_for(load.burst)) if load.burst else 1
+        self.least = max(terms.fewest, self.least_for(load.burst) if load.burst else 1)
         self.first = max(self.least, self.least_for(load.rate))
         self.cost, self.low, self.high = self._find_cycle()
 
@@ -104,7 +103,7 @@ class GoingRate:
 
     def least_for(self, rate: float) -> int:
         """The least number that carries a rate; where none does, the least that carries as much as twice as many."""
-        most, high = self._terms.most or _MOST_LOOKED, 1
+        most, high = min(self._terms.most or _MOST_LOOKED, _MOST_LOOKED), 1
         while high < most and self.carries(high) < rate:
             more = min(2 * high, most)
             if self.carries(more) <= self.carries(high):
@@ -160,7 +159,7 @@ class GoingRate:
         """T2: how long so many are kept, until their batches have shrunk from τ."""
         period_s, steady_s = self._terms.period_s, self.steady_s(executors)
         gain = self.carries_in(executors, (period_s + steady_s) / 2) - self._load.rate
-        least_s = LOCK_S + self._terms.start_up_s
+        least_s = _LEAST_KEPT_S + self._terms.start_up_s
         if gain <= 0:
             return _LONGEST_HIGH_S
         return min(max(least_s, self._load.rate * (period_s - steady_s) / gain), _LONGEST_HIGH_S)

@@ -23,12 +23,13 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
-from rheostat.learn.batch_cost import BatchCost, Costs, last_batch, learn_batch, learn_cold
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 from rheostat.learn.start_up import StartUp, follow_start_up
-from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
+from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
     BuiltInPolicy,
     Spike,
@@ -41,10 +42,10 @@ from rheostat.policies.capacity import (
 from rheostat.policies.forward import Position
 from rheostat.policies.going_rate import GoingRate, Load, Terms
 from rheostat.policies.mst import MstOptions, MstPolicy, MstState
-from rheostat.policies.weighing import Choice, Weighing, remaining_lock_s
+from rheostat.policies.weighing import Choice, Weighing
 from rheostat.text import carry, count, finite, per_second, seconds
 
-_MOST_DEVIATION = 0.7
+_MOST_DEVIATION, _MOST_MARGIN = 0.7, 0.4
 _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
@@ -70,8 +71,8 @@ class RheostatState:
 
     Attributes:
         at, target: time and current target of the last sample.
-        raised_at, changed_at: when the target was raised, and changed, last.
-        started_at: when the last batch began; ``batch_id``: the last one that had ended.
+        changed_at: when the target was changed last.
+        started_at: when the last batch began.
         backlog: at the last sample.
         weight: w, the most executors that the load ever needed.
         grew_from: executors before the last ones joined, until a batch has ended in which they did.
@@ -82,10 +83,8 @@ class RheostatState:
 
     at: float | None = None
     target: int | None = None
-    raised_at: float | None = None
     changed_at: float | None = None
     started_at: float | None = None
-    batch_id: int | None = None
     backlog: int | None = None
     weight: float = 1.0
     spike: Spike | None = None
@@ -130,6 +129,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             "tolerance",
             "scale_down_hold",
             "alignment",
+            "round_trip",
         }
     )
 
@@ -140,7 +140,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     def recommend(self, assessment: Assessment, state: RheostatState) -> _Proposal:
         n, rate = valid_target(assessment), assessment.arrival_rate
         if n is None or rate is None or assessment.backlog is None:
-            curve = state.curve if state.curve.times else Curve((assessment.at,), (0.0,))
+            curve = extend_curve(state.curve, assessment.at, _count_arrived(assessment, state.curve))
             return propose_nothing(assessment, "arrival_rate or backlog"), replace(state, curve=curve)
         sample = _Sample(assessment, n, self._follow(assessment, n, state))
         if not sample.state.cost.is_known or not has_batches(assessment):
@@ -165,7 +165,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         """The state that knows this sample."""
         at, rate = assessment.at, assessment.arrival_rate or 0.0
         past = state.curve
-        curve = extend_curve(past, at, rate, self.context.rate_window_s)
+        curve = extend_curve(past, at, _count_arrived(assessment, past))
         level = state.level
         if past.times and at > past.times[-1]:
             level = follow_level(level, at, (curve.total - past.total) / (at - past.times[-1]), rate)
@@ -174,38 +174,36 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             last_at = at if state.at is None else state.at
             start_up = follow_start_up(start_up, at, last_at, assessment.executors, n)
         changed = state.target is not None and n != state.target
-        raised = state.target is not None and n > state.target
-        is_new = assessment.last_batch_id is not None and assessment.last_batch_id != state.batch_id
-        cost = self._follow_cost(assessment, state, is_new=is_new)
-        ended = (assessment.last_batch_id or 0) - (state.batch_id or 0) if is_new and state.batch_id is not None else 0
         return replace(
             state,
             at=at,
             target=n,
-            raised_at=at if raised else state.raised_at,
             changed_at=at if changed else state.changed_at,
             curve=curve,
             level=level,
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
-            cost=cost,
-            grew_from=_find_growth(assessment, state, is_new=is_new),
+            cost=self._follow_cost(assessment, state),
+            grew_from=_find_growth(assessment, state),
             run_since=assessment.run_since,
-            started_at=find_start(assessment, curve, state.started_at, cost.cap, ended),
-            batch_id=state.batch_id if assessment.last_batch_id is None else assessment.last_batch_id,
+            started_at=find_start(assessment, state.started_at),
         )
 
-    def _follow_cost(self, assessment: Assessment, state: RheostatState, *, is_new: bool) -> BatchCost:
-        """The model with the batch that ended last, if it is a new one."""
+    def _follow_cost(self, assessment: Assessment, state: RheostatState) -> BatchCost:
+        """The model with every batch that has ended since the last sample."""
         cost, run_since = state.cost, assessment.run_since
         if run_since != state.run_since and cost.is_known:
             cost = replace(cost, is_cold=True)  # maybe other code: the first batch of the run replaces it
-        batch = last_batch(assessment) if is_new and has_batches(assessment) else None
-        if batch is not None and not assessment.batches and state.grew_from is not None:
-            cost = learn_cold(cost, batch, state.grew_from)
-        if batch is not None and (assessment.batches or not cost.is_known) and not assessment.slow_executors:
-            cost = learn_batch(cost, batch, is_first=assessment.batches < 2, capped=bool(assessment.capped))
+        if cost.cap != assessment.batch_cap:
+            cost = replace(cost, cap=assessment.batch_cap)
+        batches = read_batches(assessment) if has_batches(assessment) else []
+        for later, batch in enumerate(reversed(batches)):
+            done = max(0, assessment.batches - (len(batches) - 1 - later))
+            if not done and state.grew_from is not None:
+                cost = learn_cold(cost, batch, state.grew_from)
+            if (done or not cost.is_known) and not assessment.slow_executors:
+                cost = learn_batch(cost, batch, is_first=done < 2)
         return cost
 
     # ------------------------------------------------------------------------------------------ without a model
@@ -253,6 +251,12 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             choice = weighing.increase(sample.n)
             if choice is not None:
                 return self._increase(sample, weighing, choice, breach_s)
+            if weighing.is_beyond_bounds and weighing.need > sample.n:
+                text = (
+                    f"{seconds(breach_s)} over the limit are ahead, and no number that is allowed carries "
+                    f"{_rates(weighing)}; {sample.n} → {weighing.need}, the one that carries most"
+                )
+                return sample.propose(weighing.need, ReasonCode.SLA_VIOLATED, text, breach_s=breach_s)
             return self._doubt_model(sample, past) or sample.propose(
                 sample.n,
                 ReasonCode.STEADY,
@@ -268,7 +272,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         level, start_up, sample_s = state.level, state.start_up, self.context.sample_s
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
         trigger_s = assessment.trigger_s or 0.0
-        period_s = (assessment.period_s or 0.0) * (1 - self.options.margin)
+        varies = min(_MOST_MARGIN, state.cost.deviation)
+        period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, varies))
         deviation = level.deviation((sample_s + start_up.median_s + period_s) / sample_s)
         burst = spike_rate(state.spike, self.context.objective.lag_s, trigger_s)
         rate = level.rate
@@ -277,11 +282,25 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
         wander = 1.5 * rate * math.sqrt(level.errors[-1] / (16 * sample_s))
         costs = Costs(state.cost)
-        terms = Terms(period_s, trigger_s, sample_s, start_up.median_s, state.weight, most_allowed(assessment))
+        bounds = assessment.bounds
+        terms = Terms(
+            period_s=period_s,
+            trigger_s=trigger_s,
+            sample_s=sample_s,
+            start_up_s=start_up.median_s,
+            weight=state.weight,
+            most=None if bounds is None else bounds.maximum,
+            fewest=1 if bounds is None else bounds.minimum,
+        )
         load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s, burst)
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
-            _position(assessment, n, state, limit_s, trigger_s), costs, prices, terms, start_up, (rate, high_rate)
+            _position(assessment, n, state, limit_s, trigger_s),
+            (costs, Costs(state.cost, math.exp(varies))),
+            prices,
+            terms,
+            start_up,
+            (rate, high_rate),
         )
         return weighing, replace(state, weight=float(weighing.need)) if weighing.need > state.weight else state
 
@@ -299,13 +318,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
 
     def _decide_healthy(self, sample: _Sample, weighing: Weighing) -> _Proposal:
         """Fewer executors if that is cheaper than to stay."""
-        assessment, n, state = sample
+        assessment, n = sample.assessment, sample.n
         batch_s = min(
             max(assessment.trigger_s or 0.0, assessment.batch_s or 0.0, assessment.last_batch_s or 0.0),
             weighing.terms.period_s,
         )
         prices = weighing.prices
-        stay, choice = weighing.decrease(n, batch_s, remaining_lock_s(assessment.at, state.raised_at))
+        stay, choice = weighing.decrease(n, batch_s)
         if choice is None:
             why = f"the next burst needs {prices.least}" if prices.least >= n > 1 else f"no number is cheaper than {n}"
             text = f"no breach ahead at {_rates(weighing)}, and {why}: {n} stays"
@@ -340,13 +359,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return sample.propose(target, ReasonCode.SLA_VIOLATED, text, processed_rate=measured)
 
 
-def _find_growth(assessment: Assessment, state: RheostatState, *, is_new: bool) -> int | None:
+def _find_growth(assessment: Assessment, state: RheostatState) -> int | None:
     before, now = state.start_up.registered, assessment.executors
     if before is None or now is None or now < before:
         return None
     if now > before:
         return state.grew_from or before
-    return None if is_new or assessment.batches else state.grew_from
+    return None if assessment.ended or assessment.batches else state.grew_from
 
 
 def has_batches(assessment: Assessment) -> bool:
@@ -359,28 +378,44 @@ def has_batches(assessment: Assessment) -> bool:
     return len(busy) <= 1 and assessment.driver_s != 0.0
 
 
-def most_allowed(assessment: Assessment) -> int | None:  # noqa: ARG001
-    """The greatest number that may be asked for; None: unknown."""
-    return None
+def read_batches(assessment: Assessment) -> list[Batch]:
+    """The batches that have ended, oldest first; none where their records are no measure of their work."""
+    executors = assessment.executors
+    if not assessment.last_batch_records or not executors:
+        return []
+    slots, found = executors * (assessment.slots_per_executor or 1), list[Batch]()
+    for ended in assessment.ended:
+        covered = ended.offsets if ended.offsets and None not in ended.offsets else (ended.records,)
+        records = sum([each or 0 for each in covered])
+        if not records or not ended.duration_s:
+            continue
+        stages = [stage for stage in ended.stages if stage.tasks] or [StageWork(0, ended.duration_s * slots)]
+        found.append(
+            Batch(
+                executors=executors,
+                slots=slots,
+                records=float(records),
+                duration_s=ended.duration_s,
+                tasks=tuple([stage.tasks for stage in stages]),
+                busy_s=tuple([stage.busy_s for stage in stages]),
+                driver_s=min(driver_part(ended) or 0.0, ended.duration_s),
+            )
+        )
+    return found
 
 
-def find_start(assessment: Assessment, curve: Curve, before: float | None, cap: int | None, ended: int) -> float | None:
-    """When the last batch began; None: unknown. ``before``: the same at the last look, ``ended`` batches ago.
+def _count_arrived(assessment: Assessment, curve: Curve) -> float:
+    """Records since the last look; where they are not known, by the mean rate."""
+    if assessment.arrived is not None or not curve.times:
+        return float(assessment.arrived or 0)
+    return (assessment.arrival_rate or 0.0) * max(0.0, assessment.at - curve.times[-1])
 
-    A batch that runs for longer than the last one tells its age. One that was not capped took all that had arrived:
-    it began when what waits now began to arrive. Capped ones begin one after another.
-    """
-    at, lasted_s = assessment.at, assessment.last_batch_s
-    if assessment.running and assessment.batch_s and lasted_s and assessment.batch_s > lasted_s:
-        return at - assessment.batch_s
-    if assessment.waiting is None:
-        return before
-    full = cap is not None and max(assessment.in_flight or 0, 0) >= _FULL * cap
-    if full and assessment.waiting:
-        if before is None or not ended or not lasted_s:
-            return before
-        return min(at, before + ended * max(lasted_s, assessment.trigger_s or 0.0))
-    return min(at, curve.time_of(curve.total - assessment.waiting))
+
+def find_start(assessment: Assessment, before: float | None) -> float | None:
+    """When the last batch began; None: unknown. ``before``: the same at the last look."""
+    if assessment.running_since is not None:
+        return assessment.running_since
+    return assessment.ended[-1].at - assessment.ended[-1].duration_s if assessment.ended else before
 
 
 def _position(assessment: Assessment, n: int, state: RheostatState, limit_s: float, trigger_s: float) -> Position:

@@ -1,9 +1,9 @@
 """The options of one decision, each with its price: to wait, to add executors, to remove some [ours].
 
 A price is in executor-seconds beyond the going rate (:mod:`rheostat.policies.going_rate`). A second over the objective
-costs w executors; how many seconds an option would bring is found by playing the next batches forward
-(:mod:`rheostat.policies.forward`) at two rates, the forecast and one standard deviation more, which weigh the same: an
-executor too early costs about as much as a second too late.
+costs w executors. How many seconds an option would bring is found by playing the next batches forward
+(:mod:`rheostat.policies.forward`) twice: with the rate and the batches as they are predicted, and with one standard
+deviation more of either. Both weigh the same: an executor too early costs about as much as a second too late.
 
 An increase is made only when waiting one more decision would breach the limit, whatever the prices say: until then
 nothing is lost, and more is known next time.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from rheostat.learn.batch_cost import Costs
 from rheostat.learn.start_up import StartUp
 from rheostat.policies.forward import Joins, Position, play
-from rheostat.policies.going_rate import CHANGE, LOCK_S, GoingRate, Terms
+from rheostat.policies.going_rate import CHANGE, GoingRate, Terms
 
 _RECOVERY_S = 1800.0
 _BEYOND_NEED = 3
@@ -48,14 +48,15 @@ class Weighing:
     """One decision.
 
     Attributes:
-        rate, high_rate: the forecast, and one standard deviation more, records/s.
+        rate, high_rate: the forecast, and one standard deviation more, records/s; ``costs``: of batches at either, as
+            they are predicted and one standard deviation longer.
         need: the least number that carries the higher rate.
     """
 
     def __init__(
         self,
         position: Position,
-        costs: Costs,
+        costs: tuple[Costs, Costs],
         prices: GoingRate,
         terms: Terms,
         start_up: StartUp,
@@ -64,8 +65,14 @@ class Weighing:
         self.prices, self.terms = prices, terms
         self.rate, self.high_rate = rates
         self.need = prices.least_for(self.high_rate)
-        self._position, self._costs, self._start_up = position, costs, start_up
+        self._position, self._start_up = position, start_up
+        self._scenarios = ((self.high_rate, costs[1]), (self.rate, costs[0]))
         self._under_way = start_up.under_way(position.at)
+
+    @property
+    def is_beyond_bounds(self) -> bool:
+        """Whether no number that is allowed carries the forecast: prices see no use in more then, but users do."""
+        return self.terms.most is not None and self.prices.carries(self.need) < self.rate
 
     # ------------------------------------------------------------------------------------- playing forward
 
@@ -81,18 +88,18 @@ class Weighing:
         return sorted([*come, *leave, *self._start_up.arrivals(current - number, 2 * sample_s)])
 
     def _over_s(self, joins: Joins, batches: int, *, recovers: bool = False) -> float:
-        """Mean seconds over the objective of both rates; with ``recovers`` also those until it is met again."""
+        """Mean seconds over the objective of both scenarios; with ``recovers`` also those until it is met again."""
         horizon_s = self.terms.sample_s + self._start_up.late_s + batches * self.terms.period_s
         mean_s = 0.0
-        for rate in (self.high_rate, self.rate):
-            seen = play(self._position, self._costs, rate, joins, horizon_s)
+        for rate, costs in self._scenarios:
+            seen = play(self._position, costs, rate, joins, horizon_s)
             over_s = seen.over_s
             if recovers and seen.lag_s > self._position.limit_s:
                 gain = self.prices.carries(max(1, seen.executors)) - rate
                 left = (seen.lag_s - self._position.limit_s) * rate
                 over_s += min(left / gain, _RECOVERY_S) if gain > 0 else _RECOVERY_S
             if not over_s:
-                break  # the lower rate breaches no more than the higher one
+                break  # the better one breaches no more
             mean_s += over_s / 2
         return mean_s
 
@@ -129,17 +136,17 @@ class Weighing:
             return None
         return Choice(best, others[0] if others else None)
 
-    def stay_price(self, current: int, batch_s: float, locked_s: float) -> float:
+    def stay_price(self, current: int, batch_s: float) -> float:
         """What it costs to keep the number: until it is forced up, or only until its batches are short again."""
         prices = self.prices
-        kept_s = max(prices.drain_s(current, batch_s), self.terms.sample_s, locked_s)
+        kept_s = max(prices.drain_s(current, batch_s), self.terms.sample_s)
         drained = (current - prices.cost) * kept_s + CHANGE if math.isfinite(kept_s) else math.inf
         return min(prices.low_value(current, batch_s), drained)
 
-    def decrease(self, current: int, batch_s: float, locked_s: float) -> tuple[Option, Choice | None]:
+    def decrease(self, current: int, batch_s: float) -> tuple[Option, Choice | None]:
         """What it costs to stay, and the number to go down to; None: to stay is cheapest."""
         prices = self.prices
-        stay = Option(current, self.stay_price(current, batch_s, locked_s), 0.0)
+        stay = Option(current, self.stay_price(current, batch_s), 0.0)
         lowest = max(prices.least, min(prices.first, current) - 4 * max(1, prices.first // _FEW))
         valued = [
             (CHANGE + prices.low_value(number, batch_s), number) for number in prices.numbers_from(lowest, current - 1)
@@ -154,8 +161,3 @@ class Weighing:
         if best.executors == current:
             return stay, None
         return stay, Choice(best, others[0])
-
-
-def remaining_lock_s(at: float, raised_at: float | None) -> float:
-    """How long the guard still lets no decrease follow the last increase, s."""
-    return 0.0 if raised_at is None else max(0.0, raised_at + LOCK_S - at)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rheostat.analyze.batches import has_backpressure, healthy_backlog
-from rheostat.model import Assessment, Bounds
+from rheostat.model import Assessment, Batch, Bounds
 
 SAMPLE_S = 15.0
 OBJECTIVE_S = 30.0
@@ -117,6 +117,10 @@ class Job:
             last_batch_s=batch_s,
             last_batch_id=self.number,
             last_batch_records=self._whole(records),
+            arrived=self._whole(rate * TRIGGER_S),
+            running_since=self.at,
+            batch_cap=None if math.isinf(cap) else int(cap),
+            ended=(Batch(self.at, self.number, batch_s, planning_s=FIXED_S, records=self._whole(records)),),
             occupancy=batch_s / PERIOD_S,
             busy_ratio=min(1.0, processed / carried),
             batches=max(0, self.batches),
