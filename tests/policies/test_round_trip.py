@@ -24,6 +24,8 @@ TWO_COOLDOWNS_S = 2 * GuardSettings().cooldown_down_s
 LEAST, MOST = 2, 40
 ONE_WAY = ("static", "schedule", "dynamic-allocation")
 """Policies that do not look at the load, or do not go down while each batch has a task for every executor."""
+DOES_IT_ITSELF = ("rheostat",)
+"""It prices changes, so that a short burst may be worth two of them."""
 Steps = list[tuple[int | None, int, dict[str, Any]]]
 
 
@@ -116,7 +118,7 @@ def undone(decision: Decision) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", PARTITIONS)
-@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in ONE_WAY])
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in ONE_WAY + DOES_IT_ITSELF])
 def test_a_rise_and_a_fall_make_no_round_trip(policy, partitions):
     """A surge of ten minutes and steps after it; the read stage has one task for each partition."""
     stage = {"name": "all", "tasks": partitions, "cost_ms": 2.5, "task_ms": 0.0}
