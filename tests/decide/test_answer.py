@@ -1,10 +1,13 @@
 """What a policy is told of its last recommendation: what the guard made of it, and how changes ended."""
 
 from dataclasses import replace
+from typing import Any
 
 from tests.policies.samples import Fixed, decision_settings, outcome, seen
 
+from rheostat.config.models import Settings
 from rheostat.decide.decide import decide, learn
+from rheostat.loop.build import build_decision_settings
 from rheostat.model import Answer, Assessment, Bounds, OutcomeStatus
 
 
@@ -59,3 +62,11 @@ def test_decreases_that_follow_an_increase_are_counted_for_an_hour():
         if at == 20:
             assert state.guard.round_trips == (10.0,)
     assert state.guard.round_trips == (3700.0,)
+
+
+def test_a_policy_is_built_with_the_settings_of_the_guard():
+    given = {"objective": "lag < 30s", "executors": (1, 9), "policy": "static", "guard": {"cooldown_down_s": 7}}
+    built = build_decision_settings(Settings.model_validate(given))
+    policy: Any = built.policy
+    assert policy.context.guard == built.guard
+    assert built.guard.cooldown_down_s == 7
