@@ -11,7 +11,7 @@ import pytest
 from rheostat.learn import arrivals
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
 
-SAMPLE_S, WINDOW_S = 15.0, 60.0
+SAMPLE_S = 15.0
 
 
 def test_examples_in_docstrings():

@@ -15,7 +15,7 @@ reverts makes no forecast worse; a random walk extrapolated from the filter woul
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -34,15 +34,6 @@ class Curve(NamedTuple):
     def total(self) -> float:
         return self.totals[-1] if self.totals else 0.0
 
-    def arrived_by(self, at: float) -> float:
-        """A(at), within the known times.
-
-        >>> Curve((0.0, 10.0, 20.0), (0.0, 100.0, 400.0)).arrived_by(15.0)
-        250.0
-        """
-        place = min(max(bisect_right(self.times, at), 1), len(self.times) - 1)
-        return _line(self.times, self.totals, place, at)
-
     def time_of(self, total: float) -> float:
         """When so many records had arrived; beyond the known times by the slope at that end.
 
@@ -55,11 +46,8 @@ class Curve(NamedTuple):
         low, high = self.totals[place - 1], self.totals[place]
         if high <= low:
             return self.times[place - 1]
-        return _line(self.totals, self.times, place, total)
-
-
-def _line(xs: tuple[float, ...], ys: tuple[float, ...], place: int, x: float) -> float:
-    return ys[place - 1] + (ys[place] - ys[place - 1]) * (x - xs[place - 1]) / (xs[place] - xs[place - 1])
+        before, after = self.times[place - 1], self.times[place]
+        return before + (after - before) * (total - low) / (high - low)
 
 
 def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:

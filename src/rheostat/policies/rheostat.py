@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field
 from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
-from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
+from rheostat.learn.arrivals import HORIZONS, Curve, Level, extend_curve, follow_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
@@ -49,7 +49,6 @@ _MOST_DEVIATION, _MOST_MARGIN = 0.7, 0.4
 _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
-_FULL = 0.98
 _SPIKE_LAGS = 2.0
 """Lags of the objective in which a burst is worked off."""
 
@@ -280,7 +279,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
             rate = min(rate, assessment.arrival_rate or 0.0)
         high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
-        wander = 1.5 * rate * math.sqrt(level.errors[-1] / (16 * sample_s))
+        wander = 1.5 * rate * math.sqrt(level.errors[-1] / (HORIZONS[-1] * sample_s))
         costs = Costs(state.cost)
         bounds = assessment.bounds
         terms = Terms(
