@@ -34,6 +34,22 @@ class Curve(NamedTuple):
     def total(self) -> float:
         return self.totals[-1] if self.totals else 0.0
 
+    def rate_since(self, at: float) -> float:
+        """Records/s from then until the last look; from the first look on, if that is later.
+
+        >>> Curve((0.0, 10.0, 20.0), (0.0, 100.0, 400.0)).rate_since(5.0)
+        23.333333333333332
+        """
+        if len(self.times) < 2 or at >= self.times[-1]:
+            return 0.0
+        place = max(1, bisect_left(self.times, at))
+        before, after = self.times[place - 1], self.times[place]
+        since = max(at, self.times[0])
+        total = self.totals[place - 1] + (self.totals[place] - self.totals[place - 1]) * (since - before) / (
+            after - before
+        )
+        return (self.total - total) / (self.times[-1] - since)
+
     def time_of(self, total: float) -> float:
         """When so many records had arrived; beyond the known times by the slope at that end.
 
@@ -63,10 +79,12 @@ def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:
 
 # ------------------------------------------------------------------------------------------------------- level
 
-HORIZONS = (2, 4, 8, 16)
-"""Samples ahead for which the error of the forecast is measured."""
-_KEPT = HORIZONS[-1]
-_GAIN = 0.02
+_HORIZONS = (2, 4, 8, 16, 32, 64, 128)
+_ERRORS = (0.004, 0.004, 0.006, 0.01, 0.014, 0.02, 0.028)
+"""Samples ahead for which the error of the forecast is measured, and variances before any was."""
+_LONGEST_S = 240.0
+"""The greatest horizon, where that is 16 samples or more."""
+_GAIN, _PRIOR_WEIGHT = 0.02, 8
 _JUMP = 12.0
 """Squared deviations of a jump: 3.5 standard deviations."""
 _SAME_JUMP = 3
@@ -88,7 +106,7 @@ class Level:
         calm: samples since the last jump.
         count: samples so far.
         rates, levels: of the last samples, the latest last.
-        errors: v(k) for :data:`HORIZONS`.
+        errors: v(k) for 2, 4, 8, 16 and, where samples are short, more samples ahead.
     """
 
     log_rate: float | None = None
@@ -102,7 +120,7 @@ class Level:
     count: int = 0
     rates: tuple[float, ...] = ()
     levels: tuple[float, ...] = ()
-    errors: tuple[float, ...] = (0.004, 0.004, 0.006, 0.01)
+    errors: tuple[float, ...] = _ERRORS[:4]
 
     @property
     def rate(self) -> float:
@@ -119,6 +137,11 @@ class Level:
         """Variance that the level gains in a sample."""
         return max(self.spread + 2 * self.link, 0.003 * self.spread)
 
+    @property
+    def longest(self) -> int:
+        """The greatest horizon, samples."""
+        return _HORIZONS[len(self.errors) - 1]
+
     def deviation(self, samples: float) -> float:
         """Standard deviation of ln(rate ÷ level) after so many samples.
 
@@ -126,10 +149,10 @@ class Level:
         >>> [round(level.deviation(samples), 6) for samples in (1, 3, 16, 64)]
         [0.1, 0.15, 0.3, 0.6]
         """
-        if samples >= _KEPT:
-            return math.sqrt(self.errors[-1] * samples / _KEPT)
-        before = HORIZONS[0], math.sqrt(self.errors[0])
-        for horizon, error in zip(HORIZONS, self.errors, strict=True):
+        if samples >= self.longest:
+            return math.sqrt(self.errors[-1] * samples / self.longest)
+        before = _HORIZONS[0], math.sqrt(self.errors[0])
+        for horizon, error in zip(_HORIZONS, self.errors, strict=False):
             now = horizon, math.sqrt(error)
             if samples <= horizon:
                 width = now[0] - before[0]
@@ -137,16 +160,18 @@ class Level:
             before = now
         return before[1]
 
-    @property
-    def between_jumps_s(self) -> float | None:
-        """Mean time between jumps, s; None while fewer than four are known."""
+    def between_jumps_s(self, at: float) -> float | None:
+        """Mean time between jumps, s; None while fewer than four are known. The time since the last one counts, too."""
         if len(self.jumps) < _FEW_JUMPS:
             return None
-        return (self.jumps[-1] - self.jumps[0]) / (len(self.jumps) - 1)
+        first, *_, last = self.jumps
+        return max((last - first) / (len(self.jumps) - 1), (at - first) / len(self.jumps))
 
 
-def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Level:
+def follow_level(past: Level, at: float, rate: float, window_rate: float, sample_s: float) -> Level:
     """The level with one more sample: its ``rate``, and the mean rate over the rate window, records/s."""
+    if len(past.errors) < len(_HORIZONS) and 2 * past.longest * sample_s <= _LONGEST_S:
+        past = replace(past, errors=(*past.errors, _ERRORS[len(past.errors)]))
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
         return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=())
     y = math.log(max(rate, _LEAST_SHARE * window_rate))
@@ -162,7 +187,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Lev
         gain = predicted / (predicted + past.noise)
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
     past = _follow_noise(past, y)
-    rates, levels = (*past.rates, rate)[-_KEPT:], past.levels
+    rates, levels = (*past.rates, rate)[-past.longest :], past.levels
     errors = _follow_errors(past.errors, rates, levels, calm, past.count)
     return replace(
         past,
@@ -173,7 +198,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Lev
         calm=calm,
         count=past.count + 1,
         rates=rates,
-        levels=(*levels, level)[-_KEPT:],
+        levels=(*levels, level)[-past.longest :],
         errors=errors,
     )
 
@@ -182,8 +207,9 @@ def _follow_noise(past: Level, y: float) -> Level:
     """γ0 and γ1 with the step to y; a step beyond 2.5 deviations counts as that."""
     most = _WINSOR * math.sqrt(past.spread)
     step = min(max(y - (y if past.last is None else past.last), -most), most)
-    spread = past.spread + _GAIN * (step * step - past.spread)
-    return replace(past, spread=max(spread, 1e-8), link=past.link + _GAIN * (step * past.step - past.link), step=step)
+    gain = max(_GAIN, 1 / (_PRIOR_WEIGHT + past.count))
+    spread = past.spread + gain * (step * step - past.spread)
+    return replace(past, spread=max(spread, 1e-8), link=past.link + gain * (step * past.step - past.link), step=step)
 
 
 def _follow_errors(
@@ -191,12 +217,12 @@ def _follow_errors(
 ) -> tuple[float, ...]:
     """v(k) with the forecasts that end at the last rate; none of them spans a jump."""
     found = []
-    for samples, error in zip(HORIZONS, errors, strict=True):
+    for samples, error in zip(_HORIZONS, errors, strict=False):
         if len(levels) < samples or calm < samples + 1:
             found.append(error)
             continue
         mean = math.fsum(rates[-samples:]) / samples
         missed = (math.log(mean) - levels[-samples]) ** 2 if mean > 0 else math.inf
-        gain = max(0.01, 1 / (2 + count / (1 + samples / 2)))
+        gain = max(min(0.01, 0.16 / samples), 1 / (2 + count / (1 + samples / 2)))
         found.append(error + gain * (min(missed, 9 * error) - error))
     return tuple(found)
