@@ -112,7 +112,7 @@ def test_a_run_that_is_never_drained_counts_to_its_last_look():
 
 
 def test_what_was_not_seen_is_no_figure():
-    with pytest.raises(ValueError, match="lag_p95_s"):
+    with pytest.raises(RheostatError, match="lag_p95_s"):
         figures_of([cycle(0.0, 1, None), cycle(10.0, 1, None)], 0.0, 10.0, 20.0)
 
 
@@ -271,6 +271,7 @@ def test_finished_runs_are_not_run_again(tmp_path, journal):
     with pytest.raises(RheostatError, match="the broker died"):
         run_rivals(loads=["bursts"], out=tmp_path, play=stage)
     assert stage.played[:2] == ["sizing", "bursts-1-1-static"]
+    assert "reactive | 1 |" in (tmp_path / "rivals.md").read_text()
     first, again = len(stage.played), Stage(journal)
     result = run_rivals(loads=["bursts"], out=tmp_path, play=again)
     assert again.played == [f"bursts-1-2-{rival}" for rival in reversed(list(RIVALS))]

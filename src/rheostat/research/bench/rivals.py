@@ -23,20 +23,20 @@ from rheostat.journal.store import read_journal
 from rheostat.load.curves import RateCurve
 from rheostat.load.shapes import parse_shape
 from rheostat.report.html import require_folder
-from rheostat.research.bench.harness import Bench, Watch, ignore_progress, write_json
+from rheostat.research.bench.harness import Bench, Watch, ignore_progress, update_page, write_json
 from rheostat.research.bench.rivals_figures import Figures, Finished, figures_of, rivals_bench
 from rheostat.research.bench.rivals_simulated import simulate_loads
 
 LOADS: Mapping[str, str] = {
     "demo": "ramp:{low:g}..{peak:g}@{rise:g}+constant:{peak:g}@30+ramp:{peak:g}..{low:g}@60+constant:{low:g}@20",
     "bursts": "constant:{low:g}@15+bursts:{low:g}..{burst:g}@105,on=20,off=25,seed=3+constant:{low:g}@25",
-    "day": "ramp:{low:g}..{level:g}@{rise:g}+constant:{level:g}@25+ramp:{level:g}..{peak:g}@20"
+    "day": "ramp:{low:g}..{level:g}@{morning:g}+constant:{level:g}@25+ramp:{level:g}..{peak:g}@20"
     "+ramp:{peak:g}..{low:g}@45+constant:{low:g}@20",
 }
 """Loads by name, with the rates of the machine.
 
 That of the demo; bursts to half of the peak; a day in three minutes, from its low at four in the morning on: the
-morning, a level at three quarters of the peak, the peak of the evening, the night.
+morning, as steep as the demo's rise, a level at three quarters of the peak, the peak of the evening, the night.
 """
 
 BURST_SHARE, LEVEL_SHARE = 0.5, 0.75
@@ -96,6 +96,8 @@ BESIDE: Mapping[str, Rival] = {
 """Run beside once a round, in its middle, under the load :data:`BESIDE_LOAD`."""
 
 BESIDE_LOAD = "demo"
+PAGE = "rivals.md"
+"""In the folder of the runs: the section of the page, written again after each run."""
 ALL: Mapping[str, Rival] = {**RIVALS, **BESIDE}
 
 
@@ -168,7 +170,9 @@ class Rates:
     def shape(self, load: str) -> str:
         """A load of :data:`LOADS` at these rates."""
         burst, level = (round(self.low + share * (self.peak - self.low)) for share in (BURST_SHARE, LEVEL_SHARE))
-        return LOADS[load].format(low=self.low, peak=self.peak, burst=burst, level=level, rise=self.rise_s)
+        morning = round(LEVEL_SHARE * self.rise_s)
+        rates = {"low": self.low, "peak": self.peak, "burst": burst, "level": level}
+        return LOADS[load].format(**rates, rise=self.rise_s, morning=morning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +218,8 @@ def run_rivals(
 ) -> Bench:
     """All runs, then the same loads simulated with the job that was fitted to them.
 
-    ``out``: folder of the runs; those that it holds are not run again. Without it they are in the user's cache, and are
-    all new. ``play`` runs a plan.
+    ``out``: folder of the runs, and of a page with their figures; those that it holds are not run again. Without it
+    they are in the user's cache, and are all new. ``play`` runs a plan.
 
     Raises:
         InputError: ``out`` cannot be written, or holds runs of other loads.
@@ -226,11 +230,14 @@ def run_rivals(
     turns, runs = order_turns(loads, rounds), list[Finished]()
     rates = _with_repeat(watch, 0, len(turns), "sizing", lambda: _size(folder, watch, len(turns), play))
     _require_same_loads(folder, turns, rates)
+    shapes, notes = {load: rates.shape(load) for load in loads}, _notes(rates, folder)
     for number, turn in enumerate(turns):
         runs.append(_finished(folder, turn) or _run(folder, turn, rates, _Telling(watch, number, len(turns)), play))
+        update_page(folder / PAGE, rivals_bench(runs, f"{number + 1} of {len(turns)} runs are there", shapes, notes))
     watch(len(turns), len(turns), "simulating the same loads")
-    shapes = {load: rates.shape(load) for load in loads}
-    return rivals_bench(runs, simulate_loads(runs, shapes, EXECUTORS), shapes, _notes(rates, folder))
+    result = rivals_bench(runs, simulate_loads(runs, shapes, EXECUTORS), shapes, notes)
+    update_page(folder / PAGE, result)
+    return result
 
 
 def _folder(out: Path | None) -> Path:

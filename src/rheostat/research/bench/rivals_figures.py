@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
 from rheostat import __version__
+from rheostat.errors import RheostatError
 from rheostat.journal.records import DecisionRecord, Record
 from rheostat.journal.store import read_journal
 from rheostat.report.score import RunFacts, Sample, score
@@ -72,7 +73,7 @@ def figures_of(records: Iterable[Record], begin: float, load_end: float, objecti
     Only what was registered counts, so that an application that scales itself is measured like any other.
 
     Raises:
-        ValueError: the journal does not show executors and lag between the begin and the end.
+        RheostatError: the journal does not show executors and lag between the begin and the end.
     """
     cycles = [each for each in records if isinstance(each, DecisionRecord) and each.assessment is not None]
     drained = (each.at for each in cycles if each.at > load_end and each.assessment and each.assessment.backlog == 0)
@@ -87,7 +88,7 @@ def figures_of(records: Iterable[Record], begin: float, load_end: float, objecti
     names = ("executor_hours", "violation_share", "lag_p95_s", "executors_max")
     if any(scored[name] is None for name in names):
         message = f"nothing is known of {', '.join(name for name in names if scored[name] is None)}"
-        raise ValueError(message)
+        raise RheostatError(message)
     return Figures(
         seconds=scored["seconds"],
         executor_s=3600 * scored["executor_hours"],
@@ -102,7 +103,7 @@ def rivals_bench(
     runs: Sequence[Finished], simulated: Simulated | str, shapes: Mapping[str, str], notes: Sequence[str]
 ) -> Bench:
     """The benchmark of these runs; ``simulated``: why it was not, if it is a text."""
-    loads = list(shapes)
+    loads = [load for load in shapes if any(run.load == load for run in runs)]
     metrics = [each for rival in JUDGED_BY for each in compare_with(runs, rival)]
     metrics += compare_with(runs, "static", judged=False)
     sentences = [f"The load {load}: {shape}" for load, shape in shapes.items()]
@@ -117,7 +118,7 @@ def rivals_bench(
         sentences += found.notes()
     loaded = f"Load average (1 min) before each run: {', '.join(f'{run.busy:.1f}' for run in runs)}."
     tables = {f"Means of equal runs under the load {load}": means_table(runs, simulated, load) for load in loads}
-    pictures = {"rivals.svg": picture_of(runs, loads[0])} if runs else {}
+    pictures = {"rivals.svg": picture_of(runs, loads[0])} if loads else {}
     return Bench("rivals", metrics, (*notes, *sentences, loaded), tables, pictures)
 
 

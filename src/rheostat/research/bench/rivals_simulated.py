@@ -10,7 +10,7 @@ from typing import Any
 
 from rheostat.calibrate.fit import calibrate
 from rheostat.calibrate.measured import read_run
-from rheostat.errors import InputError
+from rheostat.errors import RheostatError
 from rheostat.journal.records import SessionRecord
 from rheostat.journal.store import read_journal
 from rheostat.judge.cases import PolicySpec, settings_for
@@ -43,17 +43,17 @@ _TAKEN = ("policy", "policy_options", "guard", "mode", "executors")
 
 def simulate_loads(runs: Sequence[Finished], shapes: Mapping[str, str], bounds: tuple[int, int]) -> Simulated | str:
     """Each rival under each load that it really had, with the settings it had; or why the job could not be fitted."""
+    given = {(run.load, run.rival): run for run in runs}
+    curves = {load: parse_shape(shape).pieces() for load, shape in shapes.items()}
     try:
         job = _fit_job(runs, bounds)
-    except InputError as error:
+        return {
+            (load, rival): [_simulate(job, curves[load], _settings_of(run), seed) for seed in SEEDS]
+            for (load, rival), run in given.items()
+            if load in curves
+        }
+    except RheostatError as error:
         return str(error).replace("\n", " ")
-    given = {(run.load, run.rival): run for run in runs}
-    curves = {load: Pieces(parse_shape(shape).pieces().points) for load, shape in shapes.items()}
-    return {
-        (load, rival): [_simulate(job, curves[load], _settings_of(run), seed) for seed in SEEDS]
-        for (load, rival), run in given.items()
-        if load in curves
-    }
 
 
 def _fit_job(runs: Sequence[Finished], bounds: tuple[int, int]) -> JobFile:
