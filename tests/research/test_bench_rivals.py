@@ -31,7 +31,7 @@ from rheostat.research.bench.rivals_figures import (
     rivals_bench,
 )
 from rheostat.research.bench.rivals_plot import Curve, draw_rivals
-from rheostat.research.bench.rivals_simulated import simulate_loads
+from rheostat.research.bench.rivals_simulated import _start_of, simulate_loads
 
 RATES = Rates(50.0, 500.0, 40.0, 0.5)
 
@@ -333,6 +333,12 @@ def test_the_same_loads_are_simulated_with_the_settings_of_the_runs(tmp_path):
     assert figures.executor_s >= figures.seconds * 0.99
     result = rivals_bench([run], found, {"demo": "ramp:50..300@40+constant:50@20"}, ())
     assert math.isfinite(float(result.tables["Means of equal runs under the load demo"][1][-1].replace(",", "")))
+
+
+def test_the_simulated_run_begins_with_the_executors_of_the_real_one(tmp_path):
+    write_known_journal(tmp_path / "journal")
+    run = replace(finished("dynamic-allocation", 700.0), journal=tmp_path / "journal")
+    assert [_start_of(replace(run, began=second)) for second in (5.0, 75.0, 115.0)] == [1, 2, 3]
 
 
 def test_a_job_that_cannot_be_fitted_is_said(tmp_path):

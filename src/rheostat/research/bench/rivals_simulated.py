@@ -19,7 +19,7 @@ from rheostat.load.curves import Pieces
 from rheostat.load.shapes import parse_shape
 from rheostat.loop.build import build_decision_settings
 from rheostat.policies.schedule import OPEN_LOOP
-from rheostat.research.bench.rivals_figures import Figures, Finished, Simulated, figures_of
+from rheostat.research.bench.rivals_figures import Figures, Finished, Simulated, curve_of, figures_of
 from rheostat.sim.job import SimulatedJob
 from rheostat.sim.jobfile import JobFile
 
@@ -42,13 +42,16 @@ _TAKEN = ("policy", "policy_options", "guard", "mode", "executors")
 
 
 def simulate_loads(runs: Sequence[Finished], shapes: Mapping[str, str], bounds: tuple[int, int]) -> Simulated | str:
-    """Each rival under each load that it really had, with the settings it had; or why the job could not be fitted."""
+    """Each rival under each load that it really had, with its settings and its executors at the begin of that load.
+
+    A text, if the job could not be fitted: why.
+    """
     given = {(run.load, run.rival): run for run in runs}
     curves = {load: parse_shape(shape).pieces() for load, shape in shapes.items()}
     try:
         job = _fit_job(runs, bounds)
         return {
-            (load, rival): [_simulate(job, curves[load], _settings_of(run), seed) for seed in SEEDS]
+            (load, rival): [_simulate(job, curves[load], _settings_of(run), _start_of(run), seed) for seed in SEEDS]
             for (load, rival), run in given.items()
             if load in curves
         }
@@ -68,14 +71,20 @@ def _settings_of(run: Finished) -> dict[str, Any]:
     return {key: sessions[-1].header.settings[key] for key in _TAKEN}
 
 
-def _simulate(job: JobFile, load: Pieces, given: Mapping[str, Any], seed: int) -> Figures:
+def _start_of(run: Finished) -> int:
+    """Executors at the begin of the load; dynamic allocation cannot be kept from adding some before it."""
+    ((_, executors), *_) = curve_of(read_journal(run.journal), run.began, run.figures.seconds).executors
+    return int(executors)
+
+
+def _simulate(job: JobFile, load: Pieces, given: Mapping[str, Any], start: int, seed: int) -> Figures:
     """One run, with the figures from its journal as from a real one. What only was watched decides on its own here."""
     least, most = given["executors"]
     guard = _UNGUARDED if given["mode"] == "watch" else given["guard"]
-    job = job.model_copy(update={"executors": (least, most), "start_executors": least})
+    job = job.model_copy(update={"executors": (least, most), "start_executors": start})
     spec = PolicySpec(given["policy"], None, given["policy_options"], {"profile": "demo", "guard": guard})
     settings, end = settings_for(job, spec), load.duration + DRAIN_S
-    simulated = SimulatedJob(job, load, seed, least)
+    simulated = SimulatedJob(job, load, seed, start)
     with TemporaryDirectory(prefix="rheostat-rivals-") as folder:
         with closing(Recorder(journal=Path(folder) / "journal")) as recorder:
             run_loop(
