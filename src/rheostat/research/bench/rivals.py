@@ -328,12 +328,10 @@ def _finished(folder: Path, turn: Turn) -> Finished | None:
 
 def _run(folder: Path, turn: Turn, rates: Rates, telling: _Telling, play: Play) -> Finished:
     def run() -> Finished:
-        place, before = folder / turn.name, os.getloadavg()[0]
+        place, plan, before = folder / turn.name, _plan(turn, rates), os.getloadavg()[0]
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-        _keep(
-            place, _plan(turn, rates), before, play(_plan(turn, rates), place, lambda _: None, telling.phase(turn.name))
-        )
+        _keep(place, plan, before, play(plan, place, lambda _: None, telling.phase(turn.name)))
         done = _finished(folder, turn)
         if done is None:
             message = f"{place}/run.json is gone"
