@@ -229,7 +229,7 @@ def _read_rivals(load: str | None, rounds: int | None, out: Path | None, faults:
         more["rounds"] = rounds
         if not 1 <= rounds <= _MOST_ROUNDS:
             allowed = f"from 1 to {_MOST_ROUNDS}"
-            faults.append(Fault("rounds", str(rounds), allowed, "a round of all loads takes an hour and a half"))
+            faults.append(Fault("rounds", str(rounds), allowed, "a round of all loads takes up to two hours"))
     if out is not None:
         more["out"] = out
         attempt(require_folder, None, faults, "out", out)
