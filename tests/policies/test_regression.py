@@ -52,6 +52,8 @@ def test_what_lies_below_zero_does_not_come():
         pytest.param(series(0, 4, 7, 8, 7, 4, 0), False, id="a crest is none"),
         pytest.param(series(49, 36, 25, 16, 9, 4, 1), False, id="it turns only beyond the last point"),
         pytest.param(series(1, 2, 3, 4, 5, 6, 7), False, id="a line is none"),
+        pytest.param(series(1000, 80, 80, 80, 80, 80, 80), False, id="a step down is none"),
+        pytest.param(series(1000, 90, 70, 75, 80, 85, 80), False, id="nor is one with noise"),
         pytest.param(series(9, 4, 1, 4, 9), False, id="five points are too few"),
         pytest.param(series(5.3, 4.8, 5.1, 4.9, 5.2, 4.7, 5.2), False, id="noise is none: F = 0.5"),
     ],

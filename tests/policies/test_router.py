@@ -22,6 +22,7 @@ from rheostat.model import Action, Assessment, Bounds, Objective, ReasonCode, Re
 from rheostat.policies.capacity import Figure, Learned, Recovery
 from rheostat.policies.router import CHAIN, Load, RouterOptions, RouterPolicy, RouterState, Turn, add_rate
 from rheostat.policies.router_table import Table
+from rheostat.sim.jobfile import JobFile
 
 CONTEXT = PolicyContext(Objective(30.0), 15.0)
 OPTIONS = RouterOptions.model_validate({})
@@ -245,10 +246,16 @@ def test_the_state_goes_through_json():
     assert adapter.validate_json(adapter.dump_json(state)) == state
 
 
-def on_a_job(load: list[tuple[float, float]], executors: int, **options: Any) -> list[Cycle]:
+def is_up(cycle: Cycle) -> bool:
+    return cycle.decision.acts and cycle.decision.action is Action.UP
+
+
+def on_a_job(
+    load: list[tuple[float, float]], executors: int, plain: JobFile | None = None, **options: Any
+) -> list[Cycle]:
     policy = load_policy("router", options, PolicyContext(Objective(10.0), 5.0, rate_window_s=15.0))
     decision_settings = DecisionSettings(policy, Bounds(1, 16), GuardSettings(), Objective(10.0), 5.0)
-    return run(job(), load, decision_settings, AnalysisSettings(10.0, 15.0), executors)
+    return run(plain or job(), load, decision_settings, AnalysisSettings(10.0, 15.0), executors)
 
 
 @pytest.mark.slow
@@ -296,6 +303,38 @@ def test_a_spike_is_ridden_out_where_there_is_time_to_see_whether_it_stays(rate,
     for sample in (seen(arrival_rate=rate, backlog=1000), seen(arrival_rate=rate, backlog=1000, **short)):
         assert asked(router(ride_out=True), sample, state).target == target
         assert asked(router(), sample, state).target == 4
+
+
+@pytest.mark.parametrize("rate", [10.0, 80.0, 600.0])
+def test_a_load_that_has_fallen_asks_for_no_more_executors(rate):
+    """Three carry 900/s; 2000/s arrived until now, and 3000/s were next."""
+    for rates in ((2000.0,) * 9, tuple(1000.0 + 200 * k for k in range(9))):
+        assert asked(router(), seen(arrival_rate=rate), known(*rates)).target == 3
+
+
+def test_nor_does_its_backlog_ask_for_what_the_load_was():
+    """60 s of records at 900/s are to be caught up in two lags; 2000/s no longer come."""
+    late = seen(arrival_rate=80.0, processed_rate=900.0, backlog=54_000, backlog_excess=54_000.0, batch_s=60.0)
+    steady, fallen = (asked(router(), late, known(*(rate,) * 9)).target or 0 for rate in (80.0, 2000.0))
+    assert fallen == steady
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("low", [3.0, 30.0, 300.0])
+def test_it_never_goes_up_when_the_load_has_fallen(low):
+    """An executor carries about 375/s; batches vary by 10 %."""
+    load = [(0.0, 3000.0), (900.0, 3000.0), (905.0, low), (1800.0, low)]
+    cycles = on_a_job(load, 9, job(batch_noise_cv=0.1))
+    ups = [cycle.decision.reason.text for cycle in cycles if cycle.assessment.at > 905 and is_up(cycle)]
+    assert ups == []
+    assert cycles[-1].registered <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [300.0, 1500.0])
+def test_an_ample_start_is_given_back(rate):
+    cycles = on_a_job([(0.0, rate), (1800.0, rate)], 16, job(batch_noise_cv=0.1))
+    assert cycles[-1].registered <= rate / 375 + 2
 
 
 def test_how_long_increases_take_is_without_the_delay_of_the_figures():

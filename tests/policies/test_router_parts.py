@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.policies.samples import seen
 
-from rheostat.model import ReasonCode
+from rheostat.model import Assessment, ReasonCode
 from rheostat.policies.capacity import Figure, Learned
 from rheostat.policies.router import (
     FAITHFUL,
@@ -240,6 +240,41 @@ def test_one_strange_batch_is_a_hiccup_three_are_other_records():
     assert [row.executors for row in table.aside] == [1, 2, 3]
 
 
+def noisy(*numbers: int, records: int, speed: float = 500.0, spread: int = 6) -> list[Assessment]:
+    """Batches on three executors, ``spread`` % apart in records and ± 10 % in time: what is fixed is hardly known."""
+    batches = [batch(k, 3, records * (100 + spread * (k % 3 - 1)) // 100, speed) for k in numbers]
+    return [
+        replace(each, last_batch_s=(each.last_batch_s or 0.0) * (0.9 + 0.2 * (place % 2)))
+        for place, each in enumerate(batches)
+    ]
+
+
+@pytest.mark.parametrize("records", [9, 90, 900])
+def test_short_batches_of_the_same_records_are_no_other_records(records):
+    table = shown(*noisy(*range(60), records=9000))
+    before = table.rows.carried(3) or 0.0
+    for each in noisy(*range(60, 80), records=records):
+        table = learn_batch(table, each, 10, 1.5, saturated=False)
+    assert table.aside == ()
+    assert table.rows.carried(3) == pytest.approx(before, rel=0.1)
+
+
+def test_costlier_records_are_found_where_the_fixed_part_is_hardly_known():
+    table = shown(*noisy(*range(60), records=9000))
+    for each in noisy(60, 61, 62, records=9000, speed=200.0):
+        table = learn_batch(table, each, 10, 1.5, saturated=False)
+    assert [row.executors for row in table.aside] == [3]
+
+
+def test_a_lower_bound_stands_against_short_batches():
+    table = shown(*noisy(*range(20), records=9000, spread=0))
+    assert [row.samples for row in table.rows.figures] == [0]
+    bound = table.rows.carried(3) or 0.0
+    for each in noisy(*range(20, 40), records=90):
+        table = learn_batch(table, each, 10, 1.5, saturated=False)
+    assert (table.rows.carried(3) or 0.0) >= bound
+
+
 def test_without_records_it_learns_as_reactive_does():
     """Three samples that agree: 600/s × 10 ÷ 6."""
     table = shown(*(batch(k, 3, 0, last_batch_records=None, last_batch_s=6.0) for k in range(3)))
@@ -290,6 +325,13 @@ def test_a_rise_outweighs_the_recovery_rate():
     rise = line([Point(0.0, 1000.0), Point(60.0, 1010.0)])
     assert target_rate(rise, 60.0, 0.0, Times(600.0, 600.0)) == pytest.approx(1110.0)
     assert target_rate(rise, 60.0, 60_000, Times(600.0, 600.0)) == pytest.approx(1160.0)
+
+
+def test_beyond_its_reach_a_rise_is_no_longer_believed():
+    """10/s each minute for ten minutes, 1060/s in their mean, and 1110/s for the rest of two days."""
+    rise = line([Point(0.0, 1000.0), Point(60.0, 1010.0)])
+    two_days = Times(172_800.0, 30.0, reach_s=600.0)
+    assert target_rate(rise, 60.0, 0.0, two_days) == pytest.approx(1110.0 - 50 * 600 / 172_800)
 
 
 def test_sizes_by_partitions():

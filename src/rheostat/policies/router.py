@@ -389,7 +389,9 @@ def decide(turn: Turn) -> Turn:
     disturbed = disturbed or (turn.options.rows != "learned" and tasks_fail(turn.assessment))
     if turn.unsettled is None and turn.size_then is not None and not disturbed:
         turn = _write_row(turn, has_lag=lag is not None, is_used=utilization is not None)
-    why = saturation or _find_expected_overload(turn)
+    # Where the load has fallen, what it was before keeps executors, and asks for none.
+    rising = replace(turn, expected=None) if every_sample and _has_fallen(turn) else turn
+    why = saturation or _find_expected_overload(rising)
     if why is None:
         return _try_decrease(turn)
     if sink is not None:
@@ -398,7 +400,13 @@ def decide(turn: Turn) -> Turn:
         text = "the batch cap limits the rate, not the executors; raise maxOffsetsPerTrigger"
         return turn.stay(ReasonCode.USELESS_EXECUTORS, f"{why}, but {text}")
     code = ReasonCode.UNDERSIZED if saturation is None else ReasonCode.SLA_VIOLATED
-    return replace(turn, move="up").propose(turn.target, code, why)
+    return replace(rising, move="up").propose(turn.target, code, why)
+
+
+def _has_fallen(turn: Turn) -> bool:
+    """Whether the present rate is an outlier below the baseline."""
+    fit, present = turn.state.load.fit, Point(turn.middle_at, turn.rate)
+    return fit is not None and is_outlier(fit, present, turn.options) and present.value < fit.at(present.at)
 
 
 def _write_row(turn: Turn, *, has_lag: bool, is_used: bool) -> Turn:
@@ -485,11 +493,18 @@ def size(turn: Turn) -> Turn:
 
 
 class Times(NamedTuple):
-    """The durations in a target rate, s: catch-up time; how far ahead t3 lies; how long the change stops processing."""
+    """The durations in a target rate, s.
+
+    Attributes:
+        horizon_s: how far ahead t3 lies.
+        pause_s: how long the change stops processing.
+        reach_s: how far ahead the fit is believed; later the load stays as it is then.
+    """
 
     catch_up_s: float
     horizon_s: float
     pause_s: float = 0.0
+    reach_s: float = math.inf
 
 
 def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
@@ -502,13 +517,17 @@ def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
     >>> round(target_rate(level, 60.0, 200_000, Times(catch_up_s=600, horizon_s=600, pause_s=180)))
     1633
     """
-    events = fit.integral(now, now + times.pause_s + times.catch_up_s) + buffered
-    return max(events / times.catch_up_s, fit.at(now + times.horizon_s), 0.0)
+    until_s = times.pause_s + times.catch_up_s
+    reach_s = min(until_s, times.reach_s)
+    level = fit.at(now + min(times.horizon_s, times.reach_s))
+    late = max(0.0, fit.at(now + reach_s)) * (until_s - reach_s)
+    events = fit.integral(now, now + reach_s) + late + buffered
+    return max(events / times.catch_up_s, level, 0.0)
 
 
 def _target_rate(turn: Turn, buffered: float, pause_s: float) -> float:
     """At least the present rate, which complete buckets may not show yet."""
-    times = Times(turn.catch_up_s, turn.horizon_at - turn.assessment.at, pause_s)
+    times = Times(turn.catch_up_s, turn.horizon_at - turn.assessment.at, pause_s, turn.options.window_s)
     return max(target_rate(turn.fit, turn.assessment.at, buffered, times), turn.rate)
 
 

@@ -15,7 +15,8 @@ above the last ⌈t ÷ (r_last ÷ n_last)⌉. The talk leaves these cases open:
   by a tenth, since waves of tasks make two numbers carry the same; the first that carries t counts;
 * *another version* of the job, or *another record size*, which is a cost of a record beyond ``record_change`` times
   what it was, either way: the rows are put *aside*. As published the cost is the slot time of a record when a row is
-  written; learned ones need three batches in a row that show it.
+  written; learned ones need three batches in a row that show it. A short batch of the same records is slow too, as far
+  as its fixed part is longer than known: it shows nothing.
 
 Rows aside size an increase while there are no others, since a wrong guess above n + 1 is better than none; they never
 justify a decrease.
@@ -179,7 +180,8 @@ def learn_batch(
         rate = speed_in(executors_period_s(frame), float(records), part_s, fixed or 0.0)
     row = Figure(assessment.executors, rate, 0 if fixed is None else 1, assessment.at)
     if fixed is not None:
-        return _add_measurement(table, row, memory, record_change)
+        is_short = part_s < costs.batch / costs.weight
+        return _add_measurement(table, row, memory, record_change, is_short=is_short)
     is_more = rate > (table.rows.trusted.speed(row.executors) or 0.0)
     return replace(table, rows=_insert_bound(table.rows, row)) if is_more else table
 
@@ -192,12 +194,19 @@ def _insert_bound(rows: Learned, row: Figure) -> Learned:
     return replace(rows, figures=tuple(sorted(figures, key=lambda each: each.executors)))
 
 
-def _add_measurement(table: Table, row: Figure, memory: int | None, record_change: float) -> Table:
-    """The table with a measurement in the mean of its row; or restarted with it, where records have changed."""
+def _add_measurement(table: Table, row: Figure, memory: int | None, record_change: float, *, is_short: bool) -> Table:
+    """The table with a measurement in the mean of its row; or restarted with it, where records have changed.
+
+    ``is_short``: the batch was shorter than most, so it may be slower by its fixed part alone.
+    """
     before = table.rows.trusted.figure(row.executors)
-    if before is None or not before.samples:
+    is_bound = before is not None and not before.samples
+    is_strange = before is not None and _is_beyond(row.rate / before.rate, record_change)
+    if before is not None and is_short and row.rate < before.rate and (is_bound or is_strange):
+        return table
+    if before is None or is_bound:
         return replace(table, rows=insert_row(weigh_figures(table.rows.measured, row), row, NOISE), strange=0)
-    if _is_beyond(row.rate / before.rate, record_change):
+    if is_strange:
         if table.strange + 1 < _STRANGE:
             return replace(table, strange=table.strange + 1)
         table = _put_aside(table)

@@ -162,7 +162,8 @@ def trough_or_line(points: Sequence[Point]) -> Fit:
     """The parabola, where the series goes through a trough; else the line.
 
     A trough is a parabola that opens upwards, turns within the points, and is significant:
-    F = (Σe² of the line − Σe²) ÷ (Σe² ÷ (n − 3)) ≥ 4. Fewer than six points have none.
+    F = (Σe² of the line − Σe²) ÷ (Σe² ÷ (n − 3)) ≥ 4; and since the lowest point the series has risen by more than σ,
+    which it has not after a step down. Fewer than six points have none.
     """
     bent = parabola(points)
     if bent.points < _FEWEST_FOR_A_TROUGH or bent.c2 <= 0:
@@ -170,7 +171,8 @@ def trough_or_line(points: Sequence[Point]) -> Fit:
     turn = bent.middle + (bent.alpha - bent.c1 / bent.c2) / 2
     explained = bent.c2 * bent.c2 * bent.spread2
     shows = bent.first <= turn <= bent.last and explained >= _BEND * bent.error / (bent.points - 3)
-    return bent if shows else line(points)
+    has_risen = points[-1].value - min([point.value for point in points]) > bent.deviation
+    return bent if shows and has_risen else line(points)
 
 
 def _products(left: Sequence[float], right: Sequence[float]) -> float:
