@@ -65,6 +65,7 @@ def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:
 
 HORIZONS = (2, 4, 8, 16)
 """Samples ahead for which the error of the forecast is measured."""
+NOTHING_MISSED: tuple[float | None, ...] = (None,) * len(HORIZONS)
 _KEPT = HORIZONS[-1]
 _GAIN = 0.02
 _JUMP = 12.0
@@ -89,6 +90,8 @@ class Level:
         count: samples so far.
         rates, levels: of the last samples, the latest last.
         errors: v(k) for :data:`HORIZONS`.
+        missed: what this sample said of the forecasts made k samples ago: ln(mean rate since ÷ level then); None: it
+            said nothing.
     """
 
     log_rate: float | None = None
@@ -103,6 +106,7 @@ class Level:
     rates: tuple[float, ...] = ()
     levels: tuple[float, ...] = ()
     errors: tuple[float, ...] = (0.004, 0.004, 0.006, 0.01)
+    missed: tuple[float | None, ...] = NOTHING_MISSED
 
     @property
     def rate(self) -> float:
@@ -148,7 +152,7 @@ class Level:
 def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Level:
     """The level with one more sample: its ``rate``, and the mean rate over the rate window, records/s."""
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
-        return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=())
+        return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
     y = math.log(max(rate, _LEAST_SHARE * window_rate))
     if past.log_rate is None or past.last is None:
         return replace(past, log_rate=y, last=y, step=0.0, variance=past.noise, calm=1, rates=(rate,), levels=(y,))
@@ -163,7 +167,8 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Lev
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
     past = _follow_noise(past, y)
     rates, levels = (*past.rates, rate)[-_KEPT:], past.levels
-    errors = _follow_errors(past.errors, rates, levels, calm, past.count)
+    missed = _find_missed(past.errors, rates, levels, calm)
+    errors = _follow_errors(past.errors, missed, past.count)
     return replace(
         past,
         log_rate=level,
@@ -175,6 +180,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Lev
         rates=rates,
         levels=(*levels, level)[-_KEPT:],
         errors=errors,
+        missed=missed,
     )
 
 
@@ -186,17 +192,30 @@ def _follow_noise(past: Level, y: float) -> Level:
     return replace(past, spread=max(spread, 1e-8), link=past.link + _GAIN * (step * past.step - past.link), step=step)
 
 
-def _follow_errors(
-    errors: tuple[float, ...], rates: tuple[float, ...], levels: tuple[float, ...], calm: int, count: int
-) -> tuple[float, ...]:
-    """v(k) with the forecasts that end at the last rate; none of them spans a jump."""
-    found = []
+def _find_missed(
+    errors: tuple[float, ...], rates: tuple[float, ...], levels: tuple[float, ...], calm: int
+) -> tuple[float | None, ...]:
+    """Of the forecasts that end at the last rate, three deviations at most; none of them spans a jump."""
+    found = list[float | None]()
     for samples, error in zip(HORIZONS, errors, strict=True):
         if len(levels) < samples or calm < samples + 1:
-            found.append(error)
+            found.append(None)
             continue
-        mean = math.fsum(rates[-samples:]) / samples
-        missed = (math.log(mean) - levels[-samples]) ** 2 if mean > 0 else math.inf
-        gain = max(0.01, 1 / (2 + count / (1 + samples / 2)))
-        found.append(error + gain * (min(missed, 9 * error) - error))
+        mean, most = math.fsum(rates[-samples:]) / samples, 3 * math.sqrt(error)
+        found.append(min(max(math.log(mean) - levels[-samples], -most), most) if mean > 0 else -most)
     return tuple(found)
+
+
+def memory_gain(samples: int, count: int) -> float:
+    """Weight of one more forecast over so many samples, after ``count``."""
+    return max(0.01, 1 / (2 + count / (1 + samples / 2)))
+
+
+def _follow_errors(errors: tuple[float, ...], missed: tuple[float | None, ...], count: int) -> tuple[float, ...]:
+    """v(k) with these forecasts."""
+    return tuple(
+        [
+            error if miss is None else error + memory_gain(samples, count) * (miss * miss - error)
+            for samples, error, miss in zip(HORIZONS, errors, missed, strict=True)
+        ]
+    )

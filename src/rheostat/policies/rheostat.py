@@ -28,6 +28,7 @@ from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
 from rheostat.learn.arrivals import HORIZONS, Curve, Level, extend_curve, follow_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
+from rheostat.learn.growth import Trust, find_trend, follow_trust
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
@@ -91,6 +92,7 @@ class RheostatState:
     run_since: float | None = None
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
+    trend: Trust = field(default_factory=Trust)
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
     measured: MstState | None = None
@@ -165,9 +167,10 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         at, rate = assessment.at, assessment.arrival_rate or 0.0
         past = state.curve
         curve = extend_curve(past, at, _count_arrived(assessment, past))
-        level = state.level
+        level, trend = state.level, state.trend
         if past.times and at > past.times[-1]:
             level = follow_level(level, at, (curve.total - past.total) / (at - past.times[-1]), rate)
+            trend = follow_trust(trend, level, find_trend(level))
         start_up = state.start_up
         if assessment.executors is not None:
             last_at = at if state.at is None else state.at
@@ -180,6 +183,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             changed_at=at if changed else state.changed_at,
             curve=curve,
             level=level,
+            trend=trend,
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
@@ -273,12 +277,15 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         trigger_s = assessment.trigger_s or 0.0
         varies = min(_MOST_MARGIN, state.cost.deviation)
         period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, varies))
-        deviation = level.deviation((sample_s + start_up.median_s + period_s) / sample_s)
+        horizon = (sample_s + start_up.median_s + period_s) / sample_s
+        growth = state.trend.growth(level, (sample_s + start_up.median_s) / sample_s)
+        deviation = level.deviation(horizon) * math.sqrt(1 - growth.explained)
         burst = spike_rate(state.spike, self.context.objective.lag_s, trigger_s)
         rate = level.rate
         if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
             rate = min(rate, assessment.arrival_rate or 0.0)
-        high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
+        high_rate = rate * math.exp(min(_MOST_DEVIATION, max(0.0, growth.log + deviation)))
+        rate *= math.exp(max(0.0, growth.log))
         wander = 1.5 * rate * math.sqrt(level.errors[-1] / (HORIZONS[-1] * sample_s))
         costs = Costs(state.cost)
         bounds = assessment.bounds
