@@ -149,10 +149,15 @@ class Level:
         return (self.jumps[-1] - self.jumps[0]) / (len(self.jumps) - 1)
 
 
+def forget_level(past: Level) -> Level:
+    """What is known of the noise, without the level: nothing arrives, or nobody has looked."""
+    return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
+
+
 def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Level:
     """The level with one more sample: its ``rate``, and the mean rate over the rate window, records/s."""
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
-        return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
+        return forget_level(past)
     y = math.log(max(rate, _LEAST_SHARE * window_rate))
     if past.log_rate is None or past.last is None:
         return replace(past, log_rate=y, last=y, step=0.0, variance=past.noise, calm=1, rates=(rate,), levels=(y,))

@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field
 from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
-from rheostat.learn.arrivals import HORIZONS, Curve, Level, extend_curve, follow_level
+from rheostat.learn.arrivals import HORIZONS, Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 from rheostat.learn.growth import Trust, find_trend, follow_trust
 from rheostat.learn.start_up import StartUp, follow_start_up
@@ -50,6 +50,8 @@ _MOST_DEVIATION, _MOST_MARGIN = 0.7, 0.4
 _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
+_PAUSE = 4
+"""Samples without figures after which what was going on is over."""
 _SPIKE_LAGS = 2.0
 """Lags of the objective in which a burst is worked off."""
 
@@ -165,11 +167,14 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     def _follow(self, assessment: Assessment, n: int, state: RheostatState) -> RheostatState:
         """The state that knows this sample."""
         at, rate = assessment.at, assessment.arrival_rate or 0.0
-        past = state.curve
+        longest_s = max(self.context.rate_window_s, _PAUSE * self.context.sample_s)
+        resumes = state.at is not None and at - state.at > longest_s
+        state, past = _resume(state) if resumes else state, state.curve
         curve = extend_curve(past, at, _count_arrived(assessment, past))
         level, trend = state.level, state.trend
         if past.times and at > past.times[-1]:
-            level = follow_level(level, at, (curve.total - past.total) / (at - past.times[-1]), rate)
+            lately = rate if resumes else (curve.total - past.total) / (at - past.times[-1])
+            level = follow_level(level, at, lately, rate)
             trend = follow_trust(trend, level, find_trend(level))
         start_up = state.start_up
         if assessment.executors is not None:
@@ -363,6 +368,24 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             f"more executors: measured, {carry(n)} {per_second(measured)} of {per_second(rate)}; {n} → {target}"
         )
         return sample.propose(target, ReasonCode.SLA_VIOLATED, text, processed_rate=measured)
+
+
+def _resume(state: RheostatState) -> RheostatState:
+    """The state after a pause, as after a restart of the driver: with what was learned, without what was going on.
+
+    Executors that were asked for before it are no start-ups: they came, or not, while nobody looked.
+    """
+    return replace(
+        state,
+        at=None,
+        target=None,
+        backlog=None,
+        started_at=None,
+        grew_from=None,
+        level=forget_level(state.level),
+        trend=replace(state.trend, slopes=()),
+        start_up=replace(state.start_up, open=(), waited_s=0.0, registered=None),
+    )
 
 
 def _find_growth(assessment: Assessment, state: RheostatState) -> int | None:
