@@ -79,11 +79,13 @@ def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:
 
 # ------------------------------------------------------------------------------------------------------- level
 
-_HORIZONS = (2, 4, 8, 16, 32, 64, 128)
+HORIZONS = (2, 4, 8, 16, 32, 64, 128)
 _ERRORS = (0.004, 0.004, 0.006, 0.01, 0.014, 0.02, 0.028)
 """Samples ahead for which the error of the forecast is measured, and variances before any was."""
+FEWEST_HORIZONS = 4
 _LONGEST_S = 240.0
 """The greatest horizon, where that is 16 samples or more."""
+NOTHING_MISSED: tuple[float | None, ...] = (None,) * FEWEST_HORIZONS
 _GAIN, _PRIOR_WEIGHT = 0.02, 8
 _JUMP = 12.0
 """Squared deviations of a jump: 3.5 standard deviations."""
@@ -106,7 +108,9 @@ class Level:
         calm: samples since the last jump.
         count: samples so far.
         rates, levels: of the last samples, the latest last.
-        errors: v(k) for 2, 4, 8, 16 and, where samples are short, more samples ahead.
+        errors: v(k) for :data:`HORIZONS`; beyond 16 samples only where samples are short.
+        missed: what this sample said of the forecasts made k samples ago: ln(mean rate since ÷ level then); None: it
+            said nothing.
     """
 
     log_rate: float | None = None
@@ -120,7 +124,8 @@ class Level:
     count: int = 0
     rates: tuple[float, ...] = ()
     levels: tuple[float, ...] = ()
-    errors: tuple[float, ...] = _ERRORS[:4]
+    errors: tuple[float, ...] = _ERRORS[:FEWEST_HORIZONS]
+    missed: tuple[float | None, ...] = NOTHING_MISSED
 
     @property
     def rate(self) -> float:
@@ -140,7 +145,7 @@ class Level:
     @property
     def longest(self) -> int:
         """The greatest horizon, samples."""
-        return _HORIZONS[len(self.errors) - 1]
+        return HORIZONS[len(self.errors) - 1]
 
     def deviation(self, samples: float) -> float:
         """Standard deviation of ln(rate ÷ level) after so many samples.
@@ -151,8 +156,8 @@ class Level:
         """
         if samples >= self.longest:
             return math.sqrt(self.errors[-1] * samples / self.longest)
-        before = _HORIZONS[0], math.sqrt(self.errors[0])
-        for horizon, error in zip(_HORIZONS, self.errors, strict=False):
+        before = HORIZONS[0], math.sqrt(self.errors[0])
+        for horizon, error in zip(HORIZONS, self.errors, strict=False):
             now = horizon, math.sqrt(error)
             if samples <= horizon:
                 width = now[0] - before[0]
@@ -168,12 +173,17 @@ class Level:
         return max((last - first) / (len(self.jumps) - 1), (at - first) / len(self.jumps))
 
 
+def forget_level(past: Level) -> Level:
+    """What is known of the noise, without the level: nothing arrives, or nobody has looked."""
+    return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
+
+
 def follow_level(past: Level, at: float, rate: float, window_rate: float, sample_s: float) -> Level:
     """The level with one more sample: its ``rate``, and the mean rate over the rate window, records/s."""
-    if len(past.errors) < len(_HORIZONS) and 2 * past.longest * sample_s <= _LONGEST_S:
+    if len(past.errors) < len(HORIZONS) and 2 * past.longest * sample_s <= _LONGEST_S:
         past = replace(past, errors=(*past.errors, _ERRORS[len(past.errors)]))
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
-        return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=())
+        return forget_level(past)
     y = math.log(max(rate, _LEAST_SHARE * window_rate))
     if past.log_rate is None or past.last is None:
         return replace(past, log_rate=y, last=y, step=0.0, variance=past.noise, calm=1, rates=(rate,), levels=(y,))
@@ -188,7 +198,8 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
     past = _follow_noise(past, y)
     rates, levels = (*past.rates, rate)[-past.longest :], past.levels
-    errors = _follow_errors(past.errors, rates, levels, calm, past.count)
+    missed = _find_missed(past.errors, rates, levels, calm)
+    errors = _follow_errors(past.errors, missed, past.count)
     return replace(
         past,
         log_rate=level,
@@ -200,6 +211,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
         rates=rates,
         levels=(*levels, level)[-past.longest :],
         errors=errors,
+        missed=missed,
     )
 
 
@@ -212,17 +224,30 @@ def _follow_noise(past: Level, y: float) -> Level:
     return replace(past, spread=max(spread, 1e-8), link=past.link + gain * (step * past.step - past.link), step=step)
 
 
-def _follow_errors(
-    errors: tuple[float, ...], rates: tuple[float, ...], levels: tuple[float, ...], calm: int, count: int
-) -> tuple[float, ...]:
-    """v(k) with the forecasts that end at the last rate; none of them spans a jump."""
-    found = []
-    for samples, error in zip(_HORIZONS, errors, strict=False):
+def _find_missed(
+    errors: tuple[float, ...], rates: tuple[float, ...], levels: tuple[float, ...], calm: int
+) -> tuple[float | None, ...]:
+    """Of the forecasts that end at the last rate, three deviations at most; none of them spans a jump."""
+    found = list[float | None]()
+    for samples, error in zip(HORIZONS, errors, strict=False):
         if len(levels) < samples or calm < samples + 1:
-            found.append(error)
+            found.append(None)
             continue
-        mean = math.fsum(rates[-samples:]) / samples
-        missed = (math.log(mean) - levels[-samples]) ** 2 if mean > 0 else math.inf
-        gain = max(min(0.01, 0.16 / samples), 1 / (2 + count / (1 + samples / 2)))
-        found.append(error + gain * (min(missed, 9 * error) - error))
+        mean, most = math.fsum(rates[-samples:]) / samples, 3 * math.sqrt(error)
+        found.append(min(max(math.log(mean) - levels[-samples], -most), most) if mean > 0 else -most)
     return tuple(found)
+
+
+def memory_gain(samples: int, count: int) -> float:
+    """Weight of one more forecast over so many samples, after ``count``."""
+    return max(min(0.01, 0.16 / samples), 1 / (2 + count / (1 + samples / 2)))
+
+
+def _follow_errors(errors: tuple[float, ...], missed: tuple[float | None, ...], count: int) -> tuple[float, ...]:
+    """v(k) with these forecasts."""
+    return tuple(
+        [
+            error if miss is None else error + memory_gain(samples, count) * (miss * miss - error)
+            for samples, error, miss in zip(HORIZONS, errors, missed, strict=False)
+        ]
+    )

@@ -26,8 +26,9 @@ from pydantic import BaseModel, Field
 from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
-from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level
+from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
+from rheostat.learn.growth import Trust, find_trend, follow_trust
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
@@ -51,6 +52,8 @@ _LATE = 0.6
 _COOLDOWN_S = 60.0
 _LOOK_S = 60.0
 _TRUST_GAIN = 0.2
+_PAUSE = 4
+"""Samples without figures after which what was going on is over."""
 _SPIKE_LAGS = 2.0
 """Lags of the objective in which a burst is worked off."""
 
@@ -95,6 +98,7 @@ class RheostatState:
     run_since: float | None = None
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
+    trend: Trust = field(default_factory=Trust)
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
     lowered: tuple[float, float] | None = None
@@ -169,13 +173,15 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     def _follow(self, assessment: Assessment, n: int, state: RheostatState) -> RheostatState:
         """The state that knows this sample."""
         at, rate = assessment.at, assessment.arrival_rate or 0.0
-        past = state.curve
+        longest_s = max(self.context.rate_window_s, _PAUSE * self.context.sample_s)
+        resumes = state.at is not None and at - state.at > longest_s
+        state, past = _resume(state) if resumes else state, state.curve
         curve = extend_curve(past, at, _count_arrived(assessment, past))
-        level = state.level
+        level, trend = state.level, state.trend
         if past.times and at > past.times[-1]:
-            level = follow_level(
-                level, at, (curve.total - past.total) / (at - past.times[-1]), rate, self.context.sample_s
-            )
+            lately = rate if resumes else (curve.total - past.total) / (at - past.times[-1])
+            level = follow_level(level, at, lately, rate, self.context.sample_s)
+            trend = follow_trust(trend, level, find_trend(level))
         start_up = state.start_up
         if assessment.executors is not None:
             last_at = at if state.at is None else state.at
@@ -189,6 +195,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             changed_at=at if changed else state.changed_at,
             curve=curve,
             level=level,
+            trend=trend,
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
@@ -284,13 +291,16 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         trigger_s = assessment.trigger_s or 0.0
         varies = min(_MOST_MARGIN, state.cost.deviation)
         period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, varies))
-        deviation = level.deviation((sample_s + start_up.median_s + period_s) / sample_s)
+        horizon = (sample_s + start_up.median_s + period_s) / sample_s
+        growth = state.trend.growth(level, (sample_s + start_up.median_s) / sample_s)
+        deviation = level.deviation(horizon) * math.sqrt(1 - growth.explained)
         burst = spike_rate(state.spike, self.context.objective.lag_s, trigger_s)
         rate = level.rate
         if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
             rate = min(rate, assessment.arrival_rate or 0.0)
         rate = max(rate, least_rate)
-        high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
+        high_rate = rate * math.exp(min(_MOST_DEVIATION, max(0.0, growth.log + deviation)))
+        rate *= math.exp(max(0.0, growth.log))
         wander = 1.5 * rate * math.sqrt(level.errors[-1] / (level.longest * sample_s))
         costs = Costs(state.cost)
         bounds = assessment.bounds
@@ -392,6 +402,24 @@ def _follow_trust(at: float, n: int, state: RheostatState) -> tuple[tuple[float,
     if lasted_s < promised_s and n <= state.target:
         return state.lowered, state.trust
     return None, state.trust + _TRUST_GAIN * (min(1.0, lasted_s / promised_s) - state.trust)
+
+
+def _resume(state: RheostatState) -> RheostatState:
+    """The state after a pause, as after a restart of the driver: with what was learned, without what was going on.
+
+    Executors that were asked for before it are no start-ups: they came, or not, while nobody looked.
+    """
+    return replace(
+        state,
+        at=None,
+        target=None,
+        backlog=None,
+        started_at=None,
+        grew_from=None,
+        level=forget_level(state.level),
+        trend=replace(state.trend, slopes=()),
+        start_up=replace(state.start_up, open=(), waited_s=0.0, registered=None),
+    )
 
 
 def _find_growth(assessment: Assessment, state: RheostatState) -> int | None:
