@@ -171,11 +171,20 @@ def test_what_does_not_count_leaves_the_trial_as_it_is(changes):
 def test_the_best_batch_counts_and_a_batch_counts_once():
     trial = TRIAL._replace(after=3)
     first = judge_trial(trial, limited(1100.0, 4, 820.0, executors=3), 0.3, 600.0)
-    assert first == trial._replace(best=820.0, samples=1, batches=4, first=(3, 820.0))
+    assert first == trial._replace(best=820.0, warm=(820.0,), samples=1, batches=4, first=(3, 820.0))
     assert isinstance(first, Trial)
     assert judge_trial(first, limited(1110.0, 4, 850.0, executors=3), 0.3, 600.0) == first
     second = judge_trial(first, limited(1120.0, 5, 810.0, executors=3), 0.3, 600.0)
-    assert second == first._replace(samples=2, batches=5)
+    assert second == first._replace(warm=(820.0, 810.0), samples=2, batches=5)
+
+
+def test_four_warm_batches_count_where_the_window_reaches_back_to_cold_ones():
+    warm: dict[str, Any] = {"last_batch_s": 14.0, "last_batch_records": 14 * 1400}
+    trial: Trial | Useless | None = TRIAL
+    for number in range(4, 8):
+        assert isinstance(trial, Trial)
+        trial = judge_trial(trial, limited(1000.0 + 20 * number, number, 820.0, **warm), 0.6, 600.0)
+    assert trial is None
 
 
 def test_a_trial_that_takes_too_long_says_nothing():
@@ -373,7 +382,7 @@ def test_increases_that_follow_one_another_are_judged_together():
         decision, state = decide(limited(at, 4, 150.0, executors=before), state, replace(plans, policy=policy))
         end = outcome(OutcomeStatus.APPLIED, target, before, target)
         state = learn(replace(end, at=at + 5, decision_id=decision.decision_id), state, plans)
-    assert state.guard.trial == Trial(1, 7, 1035.0, 150.0, best=150.0, samples=1, first=(3, 150.0))
+    assert state.guard.trial == Trial(1, 7, 1035.0, 150.0, best=150.0, warm=(150.0,), samples=1, first=(3, 150.0))
 
 
 def test_an_old_state_loads():

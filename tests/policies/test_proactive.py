@@ -339,6 +339,41 @@ class TestResiduals:
         assert ReasonCode.CHANGE_POINT not in {each.reason.code for each in faithful}
 
     @pytest.mark.parametrize(
+        ("sampled", "n", "rate"),
+        [
+            pytest.param(range(1000, 3900, 10), 4, 3860.0, id="sampled up to here"),
+            pytest.param(range(1000, 3000, 10), 4, 3860.0, id="sampled with less load only"),
+            pytest.param(range(1000, 3900, 10), 3, 2950.0, id="sampled on more executors only"),
+        ],
+    )
+    def test_a_healthy_job_near_its_capacity_is_no_change(self, sampled, n, rate):
+        """An executor carries 1000/s, so above 900/s each the model expects slow records; there are none."""
+        samples = [Sample(float(at), (float(load),), 4, 0.0) for at, load in enumerate(sampled)]
+        state = replace(
+            in_control(n, (rate,) * 40, outlook=Outlook(985.0, 5.0, ((rate,),) * 12)),
+            model=train(samples, 1000.0).model,
+            reactive=ReactiveState(Learned(1000.0, 7, (Figure(8, 8000.0, 1, 0.0),)), executors=n, since=0.0, at=985.0),
+        )
+        healthy = every(15.0, 100, executors=n, arrival_rate=rate, processed_rate=rate, backlog_excess=0.0)
+        proposals, after = told(proactive(), healthy, state)
+        assert ReasonCode.CHANGE_POINT not in {each.reason.code for each in proposals}
+        assert after.watched.total == 0.0
+
+    def test_fewer_slow_records_than_predicted_are_no_change(self):
+        """1000/s at two executors: 15 % slow by the model, none measured."""
+        healthy = every(15.0, 20, executors=2, arrival_rate=1000.0, backlog_excess=0.0)
+        _, state = told(proactive(net=False), healthy, expecting(1000.0))
+        assert (state.mode, state.watched.total) == ("control", 0.0)
+        printed, _ = told(proactive("faithful"), healthy, expecting(1000.0))
+        assert printed[0].reason.code is ReasonCode.CHANGE_POINT
+
+    def test_what_went_well_with_more_load_must_go_well_on_one_executor_more(self):
+        """600/s were sampled on up to five executors; on six there is no sample, and no more may be slow."""
+        late = every(15.0, 3, executors=6, backlog_excess=0.2 * 600 * 15)
+        proposals, _ = told(proactive(net=False), late, expecting(600.0, 6))
+        assert proposals[-1].reason.code is ReasonCode.CHANGE_POINT
+
+    @pytest.mark.parametrize(
         "changes",
         [
             pytest.param({"executors": 2, "requested": 3}, id="executors are on their way"),

@@ -117,6 +117,33 @@ def test_a_rise_that_the_buffer_carries_is_no_reason_yet():
     assert answer.target == 5
 
 
+def test_a_dip_of_the_last_samples_is_no_reason_for_a_decrease():
+    rates = [1300.0, 1600.0, 1800.0, 1100.0] * 10
+    dip = sample(SAMPLE_S * 41, 1300.0, 4, arrived=round(700 * SAMPLE_S), backlog=11_000, in_flight=11_000)
+    answer, after = policy().recommend(dip, watch(rates, 4))
+    assert after.level.rate < 900
+    assert (answer.target, answer.reason.figures["forecast"]) == (4, 1300.0)
+
+
+def test_a_second_over_the_objective_costs_what_all_allowed_executors_cost():
+    late = sample(NOW, 1500.0, 4, arrived=30_000, waiting=30_000, backlog=60_000, lag_s=40.0)
+    bounded, _ = policy().recommend(replace(late, bounds=Bounds(1, 40)), watch(STEADY, 4))
+    free, _ = policy().recommend(late, watch(STEADY, 4))
+    assert bounded.target is not None
+    assert free.target is not None
+    assert bounded.target >= free.target
+
+
+def test_low_numbers_that_did_not_last_as_promised_are_trusted_less():
+    low = sample(NOW, 600.0, 8)
+    answer, promised = policy().recommend(low, watch([600.0] * 30, 8))
+    assert (answer.target, promised.lowered) == (2, (NOW, 600.0))
+    _, kept = policy().recommend(sample(NOW + 600.0, 600.0, 2, arrived=600 * 600), promised)
+    _, broken = policy().recommend(sample(NOW + 60.0, 600.0, 8), replace(promised, target=2))
+    assert (kept.lowered, kept.trust) == (None, 1.0)
+    assert broken.trust == pytest.approx(1 - 0.2 * 0.9)
+
+
 def test_executors_that_cost_more_than_a_change_go_all_at_once():
     answer, _ = policy().recommend(sample(NOW, 600.0, 8), watch([600.0] * 30, 8))
     assert answer.target is not None

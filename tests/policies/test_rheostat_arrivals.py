@@ -23,7 +23,7 @@ def follow(rates: list[float], level: Level | None = None) -> Level:
     level = level or Level()
     for place, rate in enumerate(rates):
         window = rates[max(0, place - 3) : place + 1]
-        level = follow_level(level, SAMPLE_S * (level.count + 1), rate, sum(window) / len(window))
+        level = follow_level(level, SAMPLE_S * (level.count + 1), rate, sum(window) / len(window), SAMPLE_S)
     return level
 
 
@@ -88,7 +88,18 @@ def test_a_constant_load_is_forecast_without_error():
 
 def test_jumps_are_counted_once_and_tell_how_long_a_load_lasts():
     level = follow(([1000.0] * 20 + [3000.0] * 20) * 3)
-    assert level.between_jumps_s == pytest.approx(20 * SAMPLE_S)
+    last_at = SAMPLE_S * level.count
+    assert level.between_jumps_s(last_at) == pytest.approx(20 * SAMPLE_S)
+    quiet_s = 3600.0
+    assert level.between_jumps_s(last_at + quiet_s) == pytest.approx((100 * SAMPLE_S + quiet_s) / 5, rel=0.05)
+
+
+def test_the_error_is_measured_over_minutes_however_short_the_samples():
+    level = Level()
+    for place, rate in enumerate(noisy(1000.0, 200, 0.1)):
+        level = follow_level(level, 2.0 * place, rate, 1000.0, 2.0)
+    assert 120.0 <= level.longest * 2.0 <= 240.0
+    assert len(level.levels) == level.longest
 
 
 def test_a_load_that_ends_is_zero_and_begins_anew():

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.learn import batch_cost
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 
 DRIVER_S, READ, AGGREGATE = 0.5, 24, 120
 
@@ -110,6 +110,20 @@ def test_a_cold_batch_counts_only_until_the_next_and_where_it_is_far_slower():
     assert learn_batch(known, run(5, 90_000, factor=1.1), is_first=True) == known
     slow = learn_batch(known, run(5, 90_000, factor=2.0), is_first=True)
     assert predict(slow, 5, 90_000) > 1.6 * predict(known, 5, 90_000)
+
+
+def test_what_joining_executors_cost_is_the_excess_of_all_batches_until_the_first_at_the_number():
+    known = learn(VARIED)
+    half_s = (predict(known, 3, 60_000) + predict(known, 6, 60_000)) / 2
+    joining = learn_cold(known, run(6, 60_000)._replace(duration_s=half_s + 3.0), 3)
+    joining = learn_cold(joining, run(6, 60_000)._replace(duration_s=half_s + 1.0), 3)
+    first = run(6, 60_000)._replace(duration_s=predict(known, 6, 60_000) + 2.5)
+    learned = learn_batch(joining, first, is_first=True)
+    (cold,) = learned.colds
+    assert cold == pytest.approx((3, 6.5))
+    assert learned.ratios == known.ratios, "no other speed of six executors"
+    again = learn_cold(learned, run(5, 60_000)._replace(duration_s=100.0), 3)
+    assert len(again.colds) == 2
 
 
 def test_where_full_batches_are_shorter_than_they_may_be_they_are_the_limit():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,14 +57,31 @@ def test_a_full_batch_leaves_the_rest_for_the_next_one():
 
 
 def test_an_executor_that_joins_works_on_the_rest_of_the_batch():
-    # 10 s are left when it joins at 3: half of that, and 1 s for its cold task
+    # 10 s are left when it joins at 3: half of that, and 4 s for its cold task
     late = position(waiting=6000, started_s=-20.0, oldest_s=-20.0, limit_s=25.0)
     seen = play(late, costs(), 300.0, ((3.0, 1),), 0.0)
-    assert seen == pytest.approx(Outlook(4.0, 29.0, 2))
+    assert seen == pytest.approx(Outlook(7.0, 32.0, 2))
+
+
+def test_executors_that_join_one_batch_together_make_it_longer_than_one_does():
+    # 10 s are left when they join at 3: half of that with one more, a quarter with three
+    late = position(waiting=6000, started_s=-20.0, oldest_s=-20.0)
+    model = BatchCost(stages=((0, 0.0, 0.002),), driver_s=1.0, ratios=((1, 1.0), (2, 1.0), (4, 1.0)))
+    model = replace(model, colds=((1, 2.0), (3, 8.0)) * 4)
+    first_s, other_s = model.cold()
+    assert 1.0 < first_s < 4.0 < first_s + 2 * other_s
+    one, three = (play(late, Costs(model), 300.0, ((3.0, count),), 0.0).lag_s for count in (1, 3))
+    assert (one, three) == pytest.approx((28.0 + first_s, 25.5 + first_s + 2 * other_s))
+
+
+def test_a_batch_that_is_overdue_lasts_on_for_half_as_long_as_it_has_been():
+    # one executor, 2000 records in 5 s: it began 11 s ago, and is 6 s overdue
+    overdue = position(in_flight=2000, waiting=0, started_s=-11.0, oldest_s=-12.0)
+    assert play(overdue, costs(), 0.0, (), 0.0).lag_s == pytest.approx(15.0)
 
 
 def test_those_that_join_between_two_batches_work_from_the_next_one_on():
-    assert play(position(), costs(), 300.0, ((8.0, 3),), 10.0) == pytest.approx(Outlook(0.0, 13.5, 4))
+    assert play(position(), costs(), 300.0, ((8.0, 3),), 10.0) == pytest.approx(Outlook(0.0, 16.5, 4))
 
 
 def test_executors_leave_between_two_batches():

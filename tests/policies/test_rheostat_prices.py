@@ -10,7 +10,7 @@ import pytest
 from rheostat.learn.batch_cost import BatchCost, Costs
 from rheostat.policies.going_rate import CHANGE, GoingRate, Load, Terms
 
-TAU, START_UP_S = 30.0, 15.0
+TAU, START_UP_S, COLD_S = 30.0, 15.0, 4.0
 KEPT_S = 120.0
 
 
@@ -26,9 +26,11 @@ def prices(rate: float, **changes: Any) -> GoingRate:
 def test_the_number_that_just_carries_the_load_is_the_going_rate():
     found = prices(1599.0)
     assert found.first == 4
-    # 80 s at three until the buffer is used up, an hour at four: two changes, cold batches, a start-up
+    # 80 s at three until the buffer is used up, an hour at four: two changes, half-used buffers, a cold start-up
     lasts_s = 1599 * 20 / 399
-    assert found.cost == pytest.approx((3 * lasts_s + 4 * 3600 + START_UP_S + 2 * CHANGE + 60) / (lasts_s + 3600))
+    assert found.cost == pytest.approx(
+        (3 * lasts_s + 4 * 3600 + START_UP_S + COLD_S + 2 * CHANGE + 60) / (lasts_s + 3600)
+    )
 
 
 def test_a_load_a_little_above_a_number_is_carried_by_it_for_a_while():
@@ -54,14 +56,16 @@ def test_the_low_number_of_the_best_cycle_has_the_value_of_its_cycle():
     low, high = found.low, found.high
     value = found.low_value(low, found.steady_s(low))
     cycle = (low - found.cost) * found.lasts_s(low, found.steady_s(low)) + (high - found.cost) * found.kept_s(high)
-    assert value == pytest.approx(cycle + (high - low) * START_UP_S + 180.0, abs=1e-6)
+    assert value == pytest.approx(cycle + (high - low) * (START_UP_S + COLD_S) + 180.0, abs=1e-6)
     assert value == pytest.approx(0.0, abs=1e-6)
 
 
 def test_more_than_is_needed_costs_what_it_is_beyond_the_going_rate():
     found = prices(1599.0)
     assert found.high_value(9) - found.high_value(8) == pytest.approx(KEPT_S + START_UP_S)
-    assert found.low_value(5, 10.0) - found.low_value(4, 10.0) == pytest.approx(600.0 - START_UP_S * (found.high > 4))
+    assert found.low_value(5, 10.0) - found.low_value(4, 10.0) == pytest.approx(
+        600.0 - (START_UP_S + COLD_S) * (found.high > 4)
+    )
 
 
 def test_draining_takes_the_surplus_of_the_long_batch():

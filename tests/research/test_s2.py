@@ -19,8 +19,10 @@ from rheostat.research.papers.s2 import (
     NodesExperiment,
     PlotData,
     Table,
+    Task,
     fit_errors,
     fit_model,
+    judge_gamma,
     judge_order,
     measure,
     model_part,
@@ -29,6 +31,7 @@ from rheostat.research.papers.s2 import (
     prepare_load,
     profile_part,
     read_profiles,
+    run_task,
     supply_steps,
     table_rows,
     the_job,
@@ -103,7 +106,7 @@ class TestAnOrder:
 
     def test_it_is_judged_by_the_means_and_says_in_how_many_seeds(self):
         dear = {name: (*values[:6], 1300.0 if name == "Gesscale" else 1299.0) for name, values in DOCUMENT.items()}
-        cost = ORDERS[0]
+        cost = next(order for order in ORDERS if order.id == "cost")
         once = judge_order(cost, table(dear), "III", compared=True)
         assert once.holds
         assert once.ours is not None
@@ -112,6 +115,30 @@ class TestAnOrder:
         assert "not told apart" in once.why
         cheap = {name: (*values[:6], 1300.0 if name == "Gesscale" else 900.0) for name, values in DOCUMENT.items()}
         assert not judge_order(cost, table(cheap), "III", compared=True).holds
+
+    def test_each_of_the_seven_metrics_is_stated_with_all_four(self):
+        assert [order.column for order in ORDERS] == list(Measures._fields[:7])
+        for order in ORDERS:
+            assert all(name in order.statement(compared=True) for name in FOUR)
+
+    def test_a_statement_says_where_the_order_of_the_document_is_another(self):
+        by_id = {order.id: order for order in ORDERS}
+        assert by_id["cost"].statement(compared=True) == (
+            "cost: Gesscale < THR-NLAware < THR-NLUnaware < MDL-NLUnaware, the document's order"
+        )
+        assert by_id["reconfigurations"].statement(compared=True) == (
+            "reconfigurations: Gesscale < MDL-NLUnaware < THR-NLAware and THR-NLUnaware; "
+            "the document's order is Gesscale < MDL-NLUnaware < THR-NLAware < THR-NLUnaware"
+        )
+
+    def test_the_last_ones_out_of_order_do_not_hold(self):
+        late = {
+            name: (*values[:6], 1250.0 if name == "MDL-NLUnaware" else values[6]) for name, values in DOCUMENT.items()
+        }
+        swapped = {**late, "THR-NLUnaware": (*DOCUMENT["THR-NLUnaware"][:6], 1260.0)}
+        cost = next(order for order in ORDERS if order.id == "cost")
+        assert cost.holds({name: values[6] for name, values in late.items()})
+        assert not cost.holds({name: values[6] for name, values in swapped.items()})
 
     def test_the_table_has_the_document_beside_ours(self):
         rows = table_rows(table())
@@ -163,6 +190,15 @@ class TestAccuracy:
         assert (exact.alpha, exact.beta, exact.gamma) == pytest.approx((82, 0.9, 0.48), rel=1e-3)
         assert model_part([exact]).results[0].holds
         assert not model_part([fit_model([(n, ms, 82 * n**0.9) for n, ms, _ in rates], 1, 0.0)]).results[0].holds
+
+
+def test_gamma_is_found_on_two_sites_and_not_along_a_line():
+    line, sites = (run_task(Task("Gesscale", 1, two_sites=sites)).learned for sites in (False, True))
+    assert line is not None
+    assert line[0] == 1.0
+    assert sites == pytest.approx((0.9, 0.48), rel=0.02)
+    assert [result.holds for result in judge_gamma([line], [sites])] == [True, True]
+    assert [result.holds for result in judge_gamma([sites], [None])] == [False, False]
 
 
 def test_the_page_has_the_tables_and_the_plots(tmp_path):

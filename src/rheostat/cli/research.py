@@ -152,6 +152,7 @@ BENCHMARKS = {
     "decision": "speed",
     "fleet-train": "training",
     "rescale": "rescale",
+    "rivals": "rivals",
     "simulate": "speed",
     "standby": "rescale",
     "train": "training",
@@ -159,12 +160,24 @@ BENCHMARKS = {
 }
 """The module of :mod:`rheostat.research.bench` for each benchmark; it has ``run_BENCHMARK(watch)``."""
 
+_MOST_ROUNDS = 20
+
 
 def bench(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(BENCHMARKS)}.")],
     page: Annotated[Path | None, typer.Option(help="Also write the figures to this Markdown page.")] = None,
     recorded: Annotated[
         Path | None, typer.Option(help="train: also check the stability limit on recorded runs (CSV).")
+    ] = None,
+    load: Annotated[
+        str | None, typer.Option(help="rivals: loads, comma separated: demo, bursts, day. Default: all.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="rivals: how often the order there and back is run. Default: 1.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="rivals: folder of the runs. Those that it holds are not run again. Default: all are new."),
     ] = None,
     as_json: common.JsonFlag = False,
 ) -> None:
@@ -183,6 +196,13 @@ def bench(
         from rheostat.research.bench.training import read_recorded
 
         more = {"runs": attempt(read_recorded, None, faults, recorded)}
+    of_rivals = {"load": load, "rounds": rounds, "out": out}
+    given = {key: value for key, value in of_rivals.items() if value is not None}
+    if name == "rivals":
+        more = _read_rivals(load, rounds, out, faults)
+    else:
+        message = f"{name} takes no such option"
+        faults += [Fault(key, str(value), "with rivals only", message) for key, value in given.items()]
     if faults:
         raise InputError(faults)
     with progress_lines(f"bench {name}") as watch:
@@ -192,6 +212,28 @@ def bench(
         update_page(page, result)
     if as_json:
         print_json(result.to_json())
+
+
+def _read_rivals(load: str | None, rounds: int | None, out: Path | None, faults: list[Fault]) -> dict[str, Any]:
+    """The arguments of ``run_rivals`` that were given; what is wrong with them goes into ``faults``."""
+    from rheostat.report.html import require_folder
+    from rheostat.research.bench.rivals import LOADS
+
+    more: dict[str, Any] = {}
+    if load is not None:
+        more["loads"] = loads = list(dict.fromkeys(piece.strip() for piece in load.split(",") if piece.strip()))
+        faults += [_unknown("load", each, LOADS) for each in loads if each not in LOADS]
+        if not loads:
+            faults.append(Fault("load", repr(load), " | ".join(LOADS), "no load is named"))
+    if rounds is not None:
+        more["rounds"] = rounds
+        if not 1 <= rounds <= _MOST_ROUNDS:
+            allowed = f"from 1 to {_MOST_ROUNDS}"
+            faults.append(Fault("rounds", str(rounds), allowed, "a round of all loads takes up to two hours"))
+    if out is not None:
+        more["out"] = out
+        attempt(require_folder, None, faults, "out", out)
+    return more
 
 
 def benchmark(name: str) -> Callable[..., Bench]:
@@ -210,4 +252,6 @@ def _show(result: Bench) -> None:
         target = "" if metric.target is None else f"≤ {metric.target:g}{mark}"
         rows.append([metric.name, value, interval, str(metric.n), target])
     common.show_rows(f"bench {result.name}", rows)
+    for title, more in result.tables.items():
+        common.show_rows(title, more)
     report(*result.notes)

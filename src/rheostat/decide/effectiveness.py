@@ -78,6 +78,7 @@ class Trial(NamedTuple):
         samples: batches looked at.
         batches: how many had finished at the last look.
         early: rates of the last batches that ended while the number was growing, each for the number that it began on.
+        warm: rates of the last batches at the number.
         steps: each number so far, and the id of the first batch that began on it.
         batch_id: the last of these batches.
         first: the first number of more executors that was seen at work, and its rate; None: none yet.
@@ -91,6 +92,7 @@ class Trial(NamedTuple):
     samples: int = 0
     batches: int = 0
     early: tuple[float, ...] = ()
+    warm: tuple[float, ...] = ()
     steps: tuple[tuple[int, int], ...] = ()
     batch_id: int | None = None
     first: tuple[int, float] | None = None
@@ -210,8 +212,11 @@ def judge_trial(
         trial = trial._replace(early=(*trial.early, rates[-1])[-_SAMPLES:], batch_id=assessment.last_batch_id)
         judged = trial._replace(after=number, best=max(trial.early), samples=len(trial.early))
     else:
+        warm = (*trial.warm, rates[-1])[-_SAMPLES:]
         best = max(trial.best, rates[0], rates[-1] if missing >= _CLEAR else 0.0)
-        judged = trial = trial._replace(best=best, samples=trial.samples + 1, batches=assessment.batches)
+        trial = trial._replace(best=best, warm=warm, samples=trial.samples + 1, batches=assessment.batches)
+        mean = sum(warm) / _SAMPLES if len(warm) == _SAMPLES else 0.0  # the window may reach back to cold batches
+        judged = trial._replace(best=max(best, mean))
     if not trial.rate and not elsewhere:
         return trial
     if trial.first is None:

@@ -78,6 +78,8 @@ class DemoPlan:
         drain_s: longest wait after the load until the last record is committed.
         begin_s: least time from the autoscaler's first decision to the first phase.
         shape: a load instead of the three phases, as for ``rheostat load --shape``.
+        waits_until_warm: whether the load begins after warm batches, and the autoscaler is paused until then, also
+            where the machine is not measured.
         policy_options: override those of the policy's preset.
     """
 
@@ -104,6 +106,7 @@ class DemoPlan:
     begin_s: float = 0.0
     shape: str | None = None
     measures: bool = True
+    waits_until_warm: bool = False
     policy_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -177,6 +180,10 @@ class DemoPlan:
             "journal": str(folder / "journal"),
             **({"policy_options": options} if options else {}),
         }
+
+    def session_conf(self) -> Mapping[str, str]:
+        """Settings of the Spark session beside those of the demo."""
+        return {}
 
     def payloads(self) -> RecordMaker:
         """Makes the records, warm-up first."""
@@ -372,7 +379,8 @@ class _Stage:
         opened_at = time.time()
         self._ground.open()
         self._require("starting", self._watch.querying, _SESSION_S, "the query did not start")
-        if self._measures:
+        paused = self._measures or self._plan.waits_until_warm
+        if paused:
             os.kill(self._driver.pid, _PAUSE)
             self._wait("starting", lambda: bool(sizing.finished_batches(self._watch.observations())), _EMPTY_BATCH_S)
         say(f"The warm-up begins with {self._plan.base_rate:g} records/s")
@@ -380,6 +388,7 @@ class _Stage:
             self._require("warm-up", self._warm, _WARM_UP_S, "the first batches were not committed")
             if self._measures:
                 self._size(opened_at, say)
+            if paused:
                 os.kill(self._driver.pid, _RESUME)
             self._go.set()
             self._require(None, producing.done, self._plan.seconds + _LATE_S, "the load did not end")
@@ -409,7 +418,7 @@ class _Stage:
         conf = cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=connector)
         job = {
             "program": self._plan.program,
-            "conf": conf | _COLD_STARTS | {"spark.ui.enabled": "false"},
+            "conf": conf | _COLD_STARTS | {"spark.ui.enabled": "false"} | dict(self._plan.session_conf()),
             "pipeline": asdict(self._plan.pipeline(self._scratch, bootstrap, TOPIC if bootstrap else None)),
             "settings": {**self._plan.settings(self._folder), **self._ground.settings()},
         }
@@ -444,7 +453,7 @@ class _Stage:
         return self._plan.measures and self._plan.shape is None
 
     def _warm(self) -> bool:
-        if self._measures:
+        if self._measures or self._plan.waits_until_warm:
             return sizing.is_measured(self._watch.observations())
         return self._watch.committed() and self._watch.ran(time.time()) >= self._plan.begin_s
 

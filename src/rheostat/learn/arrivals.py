@@ -34,6 +34,22 @@ class Curve(NamedTuple):
     def total(self) -> float:
         return self.totals[-1] if self.totals else 0.0
 
+    def rate_since(self, at: float) -> float:
+        """Records/s from then until the last look; from the first look on, if that is later.
+
+        >>> Curve((0.0, 10.0, 20.0), (0.0, 100.0, 400.0)).rate_since(5.0)
+        23.333333333333332
+        """
+        if len(self.times) < 2 or at >= self.times[-1]:
+            return 0.0
+        place = max(1, bisect_left(self.times, at))
+        before, after = self.times[place - 1], self.times[place]
+        since = max(at, self.times[0])
+        total = self.totals[place - 1] + (self.totals[place] - self.totals[place - 1]) * (since - before) / (
+            after - before
+        )
+        return (self.total - total) / (self.times[-1] - since)
+
     def time_of(self, total: float) -> float:
         """When so many records had arrived; beyond the known times by the slope at that end.
 
@@ -63,10 +79,14 @@ def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:
 
 # ------------------------------------------------------------------------------------------------------- level
 
-HORIZONS = (2, 4, 8, 16)
-"""Samples ahead for which the error of the forecast is measured."""
-_KEPT = HORIZONS[-1]
-_GAIN = 0.02
+HORIZONS = (2, 4, 8, 16, 32, 64, 128)
+_ERRORS = (0.004, 0.004, 0.006, 0.01, 0.014, 0.02, 0.028)
+"""Samples ahead for which the error of the forecast is measured, and variances before any was."""
+FEWEST_HORIZONS = 4
+_LONGEST_S = 240.0
+"""The greatest horizon, where that is 16 samples or more."""
+NOTHING_MISSED: tuple[float | None, ...] = (None,) * FEWEST_HORIZONS
+_GAIN, _PRIOR_WEIGHT = 0.02, 8
 _JUMP = 12.0
 """Squared deviations of a jump: 3.5 standard deviations."""
 _SAME_JUMP = 3
@@ -88,7 +108,9 @@ class Level:
         calm: samples since the last jump.
         count: samples so far.
         rates, levels: of the last samples, the latest last.
-        errors: v(k) for :data:`HORIZONS`.
+        errors: v(k) for :data:`HORIZONS`; beyond 16 samples only where samples are short.
+        missed: what this sample said of the forecasts made k samples ago: ln(mean rate since ÷ level then); None: it
+            said nothing.
     """
 
     log_rate: float | None = None
@@ -102,7 +124,8 @@ class Level:
     count: int = 0
     rates: tuple[float, ...] = ()
     levels: tuple[float, ...] = ()
-    errors: tuple[float, ...] = (0.004, 0.004, 0.006, 0.01)
+    errors: tuple[float, ...] = _ERRORS[:FEWEST_HORIZONS]
+    missed: tuple[float | None, ...] = NOTHING_MISSED
 
     @property
     def rate(self) -> float:
@@ -119,6 +142,11 @@ class Level:
         """Variance that the level gains in a sample."""
         return max(self.spread + 2 * self.link, 0.003 * self.spread)
 
+    @property
+    def longest(self) -> int:
+        """The greatest horizon, samples."""
+        return HORIZONS[len(self.errors) - 1]
+
     def deviation(self, samples: float) -> float:
         """Standard deviation of ln(rate ÷ level) after so many samples.
 
@@ -126,10 +154,10 @@ class Level:
         >>> [round(level.deviation(samples), 6) for samples in (1, 3, 16, 64)]
         [0.1, 0.15, 0.3, 0.6]
         """
-        if samples >= _KEPT:
-            return math.sqrt(self.errors[-1] * samples / _KEPT)
+        if samples >= self.longest:
+            return math.sqrt(self.errors[-1] * samples / self.longest)
         before = HORIZONS[0], math.sqrt(self.errors[0])
-        for horizon, error in zip(HORIZONS, self.errors, strict=True):
+        for horizon, error in zip(HORIZONS, self.errors, strict=False):
             now = horizon, math.sqrt(error)
             if samples <= horizon:
                 width = now[0] - before[0]
@@ -137,18 +165,25 @@ class Level:
             before = now
         return before[1]
 
-    @property
-    def between_jumps_s(self) -> float | None:
-        """Mean time between jumps, s; None while fewer than four are known."""
+    def between_jumps_s(self, at: float) -> float | None:
+        """Mean time between jumps, s; None while fewer than four are known. The time since the last one counts, too."""
         if len(self.jumps) < _FEW_JUMPS:
             return None
-        return (self.jumps[-1] - self.jumps[0]) / (len(self.jumps) - 1)
+        first, *_, last = self.jumps
+        return max((last - first) / (len(self.jumps) - 1), (at - first) / len(self.jumps))
 
 
-def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Level:
+def forget_level(past: Level) -> Level:
+    """What is known of the noise, without the level: nothing arrives, or nobody has looked."""
+    return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
+
+
+def follow_level(past: Level, at: float, rate: float, window_rate: float, sample_s: float) -> Level:
     """The level with one more sample: its ``rate``, and the mean rate over the rate window, records/s."""
+    if len(past.errors) < len(HORIZONS) and 2 * past.longest * sample_s <= _LONGEST_S:
+        past = replace(past, errors=(*past.errors, _ERRORS[len(past.errors)]))
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
-        return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=())
+        return forget_level(past)
     y = math.log(max(rate, _LEAST_SHARE * window_rate))
     if past.log_rate is None or past.last is None:
         return replace(past, log_rate=y, last=y, step=0.0, variance=past.noise, calm=1, rates=(rate,), levels=(y,))
@@ -162,8 +197,9 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Lev
         gain = predicted / (predicted + past.noise)
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
     past = _follow_noise(past, y)
-    rates, levels = (*past.rates, rate)[-_KEPT:], past.levels
-    errors = _follow_errors(past.errors, rates, levels, calm, past.count)
+    rates, levels = (*past.rates, rate)[-past.longest :], past.levels
+    missed = _find_missed(past.errors, rates, levels, calm)
+    errors = _follow_errors(past.errors, missed, past.count)
     return replace(
         past,
         log_rate=level,
@@ -173,8 +209,9 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float) -> Lev
         calm=calm,
         count=past.count + 1,
         rates=rates,
-        levels=(*levels, level)[-_KEPT:],
+        levels=(*levels, level)[-past.longest :],
         errors=errors,
+        missed=missed,
     )
 
 
@@ -182,21 +219,35 @@ def _follow_noise(past: Level, y: float) -> Level:
     """γ0 and γ1 with the step to y; a step beyond 2.5 deviations counts as that."""
     most = _WINSOR * math.sqrt(past.spread)
     step = min(max(y - (y if past.last is None else past.last), -most), most)
-    spread = past.spread + _GAIN * (step * step - past.spread)
-    return replace(past, spread=max(spread, 1e-8), link=past.link + _GAIN * (step * past.step - past.link), step=step)
+    gain = max(_GAIN, 1 / (_PRIOR_WEIGHT + past.count))
+    spread = past.spread + gain * (step * step - past.spread)
+    return replace(past, spread=max(spread, 1e-8), link=past.link + gain * (step * past.step - past.link), step=step)
 
 
-def _follow_errors(
-    errors: tuple[float, ...], rates: tuple[float, ...], levels: tuple[float, ...], calm: int, count: int
-) -> tuple[float, ...]:
-    """v(k) with the forecasts that end at the last rate; none of them spans a jump."""
-    found = []
-    for samples, error in zip(HORIZONS, errors, strict=True):
+def _find_missed(
+    errors: tuple[float, ...], rates: tuple[float, ...], levels: tuple[float, ...], calm: int
+) -> tuple[float | None, ...]:
+    """Of the forecasts that end at the last rate, three deviations at most; none of them spans a jump."""
+    found = list[float | None]()
+    for samples, error in zip(HORIZONS, errors, strict=False):
         if len(levels) < samples or calm < samples + 1:
-            found.append(error)
+            found.append(None)
             continue
-        mean = math.fsum(rates[-samples:]) / samples
-        missed = (math.log(mean) - levels[-samples]) ** 2 if mean > 0 else math.inf
-        gain = max(0.01, 1 / (2 + count / (1 + samples / 2)))
-        found.append(error + gain * (min(missed, 9 * error) - error))
+        mean, most = math.fsum(rates[-samples:]) / samples, 3 * math.sqrt(error)
+        found.append(min(max(math.log(mean) - levels[-samples], -most), most) if mean > 0 else -most)
     return tuple(found)
+
+
+def memory_gain(samples: int, count: int) -> float:
+    """Weight of one more forecast over so many samples, after ``count``."""
+    return max(min(0.01, 0.16 / samples), 1 / (2 + count / (1 + samples / 2)))
+
+
+def _follow_errors(errors: tuple[float, ...], missed: tuple[float | None, ...], count: int) -> tuple[float, ...]:
+    """v(k) with these forecasts."""
+    return tuple(
+        [
+            error if miss is None else error + memory_gain(samples, count) * (miss * miss - error)
+            for samples, error, miss in zip(HORIZONS, errors, missed, strict=False)
+        ]
+    )

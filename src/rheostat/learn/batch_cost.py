@@ -47,7 +47,8 @@ _ERROR, _ERROR_GAIN, _WINSOR = 0.0001, 0.05, 9.0
 _STRANGE_DEVIATIONS = 3.0
 _STRANGE = 2
 """Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
-_LEAST_COLD_S, _COLD_GAIN = 1.0, 0.3
+_COLD_S, _LEAST_COLD_S, _COLDS = 4.0, 1.0, 8
+"""What an executor that joins adds to a batch: before any did, and at least, s; the batches that it is measured by."""
 
 
 class Batch(NamedTuple):
@@ -108,7 +109,8 @@ class BatchCost:
         cap: most records of a batch; None: no limit.
         strange: batches in a row that were not as predicted.
         is_cold: whether it is of a first batch only, which the next one replaces.
-        cold_s: what executors that join add to a batch, s.
+        colds: the last times executors joined: how many did, and by how much their batch and the next were longer, s.
+        has_joined: whether that next batch is still to come.
         error: variance of ln(duration ÷ predicted).
     """
 
@@ -123,7 +125,8 @@ class BatchCost:
     cap: int | None = None
     strange: int = 0
     is_cold: bool = False
-    cold_s: float = _LEAST_COLD_S
+    colds: tuple[tuple[int, float], ...] = ()
+    has_joined: bool = False
     error: float = _ERROR
 
     @property
@@ -154,6 +157,24 @@ class BatchCost:
         doubt = math.sqrt(_DOUBT / (1 + self.spread))
         return (1 + _OF_NEAREST * (ratio - 1)) * (1 + doubt * abs(math.log(executors / nearest)))
 
+    def cold(self) -> tuple[float, float]:
+        """What one executor that joins adds to a batch, and each other one that joins with it, s.
+
+        A line through the last batches in which some joined; one batch says that it is 4 s, and one that others add
+        nothing.
+
+        >>> [round(each, 2) for each in BatchCost().cold()]
+        [4.0, 0.0]
+        >>> [round(each, 2) for each in BatchCost(colds=((1, 6.0), (1, 6.0), (4, 12.0), (4, 12.0))).cold()]
+        [5.56, 2.03]
+        """
+        many, others = 1.0 + len(self.colds), [joined - 1.0 for joined, _ in self.colds]
+        sum_s = _COLD_S + math.fsum([extra_s for _, extra_s in self.colds])
+        sum_x, sum_xx = math.fsum(others), 1.0 + math.fsum([x * x for x in others])
+        sum_xs = math.fsum([x * extra_s for x, (_, extra_s) in zip(others, self.colds, strict=True)])
+        other_s = max(0.0, (many * sum_xs - sum_x * sum_s) / (many * sum_xx - sum_x * sum_x))
+        return max(_LEAST_COLD_S, (sum_s - other_s * sum_x) / many), other_s
+
     def raw(self, executors: int) -> tuple[float, float]:
         """F, s, and G, s a record, without the correction."""
         slots = executors * self.slots
@@ -169,7 +190,8 @@ class Costs:
     """F(n) and G(n) of a model, each computed once; ``slower``: a factor on both."""
 
     def __init__(self, model: BatchCost, slower: float = 1.0) -> None:
-        self.cap, self.cold_s = model.cap, model.cold_s
+        self.cap = model.cap
+        self._first_cold_s, self._other_cold_s = model.cold()
         self._model, self._slower = model, slower
         self._known: dict[int, tuple[float, float]] = {}
 
@@ -181,6 +203,10 @@ class Costs:
             ratio = self._model.correction(executors) * self._slower
             known = self._known[executors] = (fixed_s * ratio, record_s * ratio)
         return known
+
+    def cold_s(self, joined: int) -> float:
+        """What so many executors that join add to a batch, s."""
+        return self._first_cold_s + self._other_cold_s * (joined - 1) if joined > 0 else 0.0
 
     def capacity(self, executors: int, period_s: float, trigger_s: float) -> float:
         """Records/s that batches of ``period_s`` work off; of full ones, where a full batch is shorter.
@@ -209,14 +235,20 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     """
     each = batch.slots // batch.executors
     if not model.is_known or model.is_cold or each != model.slots:
-        fresh = BatchCost(slots=each, cap=model.cap, cold_s=model.cold_s, error=model.error)
+        fresh = BatchCost(slots=each, cap=model.cap, colds=model.colds, error=model.error)
         return replace(_fit(fresh, (batch,)), is_cold=is_first)
     fixed_s, record_s = Costs(model).batch(batch.executors)
     predicted_s = fixed_s + record_s * batch.records
     if is_first:
-        if batch.duration_s <= _SLOW * predicted_s + _SLOW_S:
+        usual_s = _SLOW_S
+        if model.has_joined:
+            joined, extra_s = model.colds[-1]
+            usual_s += Costs(model).cold_s(joined)
+            extra_s += max(0.0, batch.duration_s - predicted_s)
+            model = replace(model, colds=(*model.colds[:-1], (joined, extra_s)), has_joined=False)
+        if batch.duration_s <= _SLOW * predicted_s + usual_s:
             return model
-        ratio = (batch.duration_s - _SLOW_S) / predicted_s * model.correction(batch.executors)
+        ratio = (batch.duration_s - usual_s) / predicted_s * model.correction(batch.executors)
         ratios = [pair for pair in model.ratios if pair[0] != batch.executors]
         return replace(model, ratios=tuple(sorted([*ratios, (batch.executors, ratio)])))
     if not batch.tells:
@@ -234,17 +266,21 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
 
 
 def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
-    """The model with a batch in which executors joined ``before``: what it took longer than they alone would have.
+    """The model with a batch in which executors joined ``before``, half-way on average: what it took longer than that.
 
-    >>> model = BatchCost(stages=((0, 0.0, 0.002),), ratios=((2, 1.0),))
-    >>> learn_cold(model, Batch(3, 3, 1000.0, 6.0, (0,), (18.0,)), 2).cold_s
-    2.2
+    >>> model = BatchCost(stages=((0, 0.0, 0.002),), ratios=((2, 1.0), (3, 1.0)))
+    >>> [(joined, round(extra_s, 2)) for joined, extra_s in learn_cold(model, Batch(3, 3, 3e3, 6.0, (0,), ()), 2).colds]
+    [(1, 3.5)]
     """
     if not model.is_known or model.is_cold:
         return model
-    fixed_s, record_s = Costs(model).batch(before)
-    extra_s = batch.duration_s - fixed_s - record_s * batch.records
-    return replace(model, cold_s=max(_LEAST_COLD_S, model.cold_s + _COLD_GAIN * (extra_s - model.cold_s)))
+    costs = Costs(model)
+    halves = [costs.batch(before), costs.batch(batch.executors)]
+    extra_s = batch.duration_s - math.fsum([fixed_s + record_s * batch.records for fixed_s, record_s in halves]) / 2
+    earlier_s = model.colds[-1][1] if model.has_joined else 0.0
+    earlier = model.colds[:-1] if model.has_joined else model.colds
+    new = max(1, batch.executors - before), earlier_s + max(0.0, extra_s)
+    return replace(model, colds=(*earlier, new)[-_COLDS:], has_joined=True)
 
 
 def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:

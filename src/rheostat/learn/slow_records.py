@@ -323,6 +323,11 @@ class SlowModel:
         least, most = self._surface.bounds(load, executors)
         return min(max(assumed, least), most, CEILING)
 
+    def most(self, workload: Sequence[float], executors: int) -> float:
+        """What samples at least as hard allow, those of this point included; infinite where there are none."""
+        load = float(sum(cost * w for cost, w in zip(self.costs, workload, strict=True)))
+        return self._surface.bounds(load, executors)[1]
+
     @cached_property
     def _surface(self) -> Surface:
         return surface(self.polynomial, self.seen, self.top, self.objective)

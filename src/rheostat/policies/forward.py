@@ -18,6 +18,7 @@ from rheostat.learn.arrivals import Curve
 from rheostat.learn.batch_cost import Costs
 
 _MOST_BATCHES = 60
+_OVERDUE = 0.5
 
 Joins = Sequence[tuple[float, int]]
 """When executors join, s from now, ascending, and how many each time; fewer than 0 leave."""
@@ -67,7 +68,7 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
     """
     curve, limit_s, trigger_s, cap = position.curve, position.limit_s, position.trigger_s, costs.cap or math.inf
     executors, planned, oldest_s, begun_s = position.executors, -position.waiting, position.oldest_s, position.started_s
-    upcoming, over_s, last_s, lag_s, cold_s = list(reversed(joins)), 0.0, 0.0, 0.0, 0.0
+    upcoming, over_s, last_s, lag_s, joined = list(reversed(joins)), 0.0, 0.0, 0.0, 0
     records, begin_s = position.in_flight, position.started_s
     for _ in range(_MOST_BATCHES):
         if records <= 0:
@@ -76,21 +77,24 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
                 break
             while upcoming and upcoming[-1][0] <= begin_s:
                 count = upcoming.pop()[1]
-                executors, cold_s = executors + count, costs.cold_s if count > 0 else cold_s
+                executors, joined = executors + count, joined + max(0, count)
             records = min(rate * begin_s - planned, cap)
             if records <= 0:
                 break
             planned, begun_s = planned + records, begin_s
         fixed_s, record_s = costs.batch(executors)
-        end_s, cold_s = max(begin_s + fixed_s + record_s * records + cold_s, 0.0), 0.0
-        added_s = costs.cold_s
+        end_s = begin_s + fixed_s + record_s * records + costs.cold_s(joined)
+        if end_s < 0:  # it is overdue, and lasts on for half as long as it has been so far
+            end_s *= -_OVERDUE
         while upcoming and upcoming[-1][0] < end_s:
             joined_s, count = upcoming.pop()
             _, faster_s = costs.batch(executors + count)
             end_s = joined_s + (end_s - joined_s) * min(1.0, faster_s / record_s)
             if count > 0:  # cold tasks of one batch run side by side
-                end_s, added_s = end_s + added_s, 0.0
+                end_s += costs.cold_s(joined + count) - costs.cold_s(joined)
+                joined += count
             executors, record_s = executors + count, faster_s
+        joined = 0
         over_s += max(0.0, end_s - max(last_s, oldest_s + limit_s))
         lag_s, last_s, records = end_s - oldest_s, end_s, 0.0
         oldest_s = _arrived_s(planned, rate, curve, position.at)

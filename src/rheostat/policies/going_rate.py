@@ -46,6 +46,7 @@ class Load(NamedTuple):
         wander: of the rate after a second, records/s; grows with the root of time.
         lasts_s: mean time until the load jumps; None: unknown.
         burst: rate that works the next burst off in time, records/s.
+        trust: how long low numbers have lasted ÷ how long they should have, ≤ 1.
     """
 
     rate: float
@@ -53,6 +54,7 @@ class Load(NamedTuple):
     wander: float
     lasts_s: float | None = None
     burst: float = 0.0
+    trust: float = 1.0
 
 
 class Terms(NamedTuple):
@@ -132,8 +134,10 @@ class GoingRate:
     # ------------------------------------------------------------------------------------------- a cycle
 
     def steady_s(self, executors: int) -> float:
-        """Length of the batches that follow one another while so many executors carry the load; τ if they do not."""
+        """Length of the batches that follow one another while so many carry the load; the trigger if they do not."""
         period_s, trigger_s = self._terms.period_s, self._terms.trigger_s
+        if self.carries(executors) < self._load.rate:
+            return trigger_s
         fixed_s, record_s = self._costs.batch(executors)
         used = self._load.rate * record_s
         length_s = fixed_s / (1 - used) if used < 1 else math.inf
@@ -153,7 +157,7 @@ class GoingRate:
         for z, weight in _NOISES:
             growth = rate - capacity + z * 0.5 * rate * self._load.deviation
             mean_s += weight * first_passage_s(growth, z * self._load.wander * 2 / 3, room, longest_s)
-        return mean_s
+        return mean_s * self._load.trust
 
     def kept_s(self, executors: int) -> float:
         """T2: how long so many are kept, until their batches have shrunk from τ."""
@@ -176,7 +180,7 @@ class GoingRate:
             for high, kept_s in highs:
                 if high < low:
                     continue
-                spent = fixed + high * kept_s + (high - low) * terms.start_up_s
+                spent = fixed + high * kept_s + (high - low) * (terms.start_up_s + self._costs.cold_s(high - low))
                 best = min(best, (spent / (lasts_s + kept_s), low, high))
         return best
 
@@ -191,8 +195,9 @@ class GoingRate:
         """What so many cost beyond c* until they are forced up, batches being so long now, executor-seconds."""
         terms, lasts_s = self._terms, self.lasts_s(executors, batch_s)
         late_s = max(0.0, terms.start_up_s + terms.sample_s - lasts_s)
-        more = max(0, self.high - executors) * terms.start_up_s
-        return (executors - self.cost) * lasts_s + self.forced_up + more + terms.weight * late_s
+        more = max(0, self.high - executors)
+        joining = more * (terms.start_up_s + self._costs.cold_s(more))
+        return (executors - self.cost) * lasts_s + self.forced_up + joining + terms.weight * late_s
 
     def high_value(self, executors: int) -> float:
         """What so many cost beyond c* after an increase to them, executor-seconds."""

@@ -14,7 +14,8 @@ measurement that contradicts them; of the document's one figure the count become
 half.
 
 Ours beyond the document, each with an option that the preset ``faithful`` switches off: ``net``, ``bounded`` (where
-there is one topic: of several the capacity is known for the sum alone), ``present``, ``timely`` and ``relearn``.
+there is one topic: of several the capacity is known for the sum alone), ``present``, ``timely``, ``one_sided`` and
+``relearn``.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class ProactiveOptions(ReactiveOptions):
     """α of the hysteresis: share of the way up by one decision (S1)."""
     gain_down: float = Field(0.4, gt=0, le=1)
     """β of the hysteresis: share of the way down by one decision (S1)."""
+    one_sided: bool = True
+    """Whether only more slow records than samples at least as hard had are a residual; false: any difference (S1)."""
     residual_limit: float = Field(0.08, gt=0, le=100)
     """Slow records by which a prediction may be wrong (S1)."""
     residuals_in_a_row: int = Field(3, ge=1, le=1000)
@@ -133,6 +136,7 @@ FAITHFUL: Mapping[str, object] = {
     "present": False,
     "bounded": False,
     "net": False,
+    "one_sided": False,
     "residuals_in_a_row": 1,
     "residual_allowance": None,
 }
@@ -475,8 +479,8 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     ) -> tuple[Worsening | None, ProactiveState]:
         """The score of this sample's residual, where there is one; and the state with its row.
 
-        Residuals are absolute shares of slow records at the current target: for the forecast workload, and for the
-        measured one, which is the model's own.
+        Residuals are shares of slow records at the current target: for the forecast workload, and for the measured
+        one, which is the model's own.
         """
         if not self._is_due(sample, state.sampled_at, self.options.sample_every_s):
             return None, state
@@ -484,13 +488,19 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
         expected = None if state.outlook is None else state.outlook.rates_at(sample.at)
         if expected is None or not self._counts(sample, state):
             return None, state
-        of_forecast, of_model = (
-            abs(sample.slow - min(self._most_slow, model.predict(rates, sample.n)))
-            for rates in (expected, sample.rates)
-        )
+        of_forecast, of_model = (self._find_residual(sample, rates, model) for rates in (expected, sample.rates))
+        if of_model is None:
+            return None, state
         worsening, watched = self._detector.watch(of_model, state.watched)
-        missed = self._detector.forecast_missed(of_forecast, of_model)
+        missed = of_forecast is not None and self._detector.forecast_missed(of_forecast, of_model)
         return worsening, replace(state, watched=replace(watched, misses=watched.misses + 1 if missed else 0))
+
+    def _find_residual(self, sample: _Sample, rates: Rates, model: SlowModel) -> float | None:
+        """Measured less predicted; None where no sample was as hard: the model says nothing of its own there."""
+        if not self.options.one_sided:
+            return abs(sample.slow - min(self._most_slow, model.predict(rates, sample.n)))
+        most = model.most(rates, sample.n)
+        return None if most == math.inf else sample.slow - min(self._most_slow, most)
 
     def _decide(self, sample: _Sample, state: ProactiveState, model: SlowModel) -> _Proposal:
         options, n = self.options, sample.n

@@ -26,8 +26,9 @@ from pydantic import BaseModel, Field
 from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
-from rheostat.learn.arrivals import HORIZONS, Curve, Level, extend_curve, follow_level
+from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
+from rheostat.learn.growth import Trust, find_trend, follow_trust
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
@@ -50,6 +51,10 @@ _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
 _SAME_S = 1e-3
+_LOOK_S = 60.0
+_TRUST_GAIN = 0.2
+_PAUSE = 4
+"""Samples without figures after which what was going on is over."""
 _SPIKE_LAGS = 2.0
 """Lags of the objective in which a burst is worked off."""
 
@@ -75,9 +80,11 @@ class RheostatState:
         started_at: when the last batch began.
         backlog: at the last sample.
         weight: w, the most executors that the load ever needed.
-        grew_from: executors before the last ones joined, until a batch has ended in which they did.
+        grew_from: executors before the last ones joined, until one has ended that began with all of them.
         spike: the last burst of records, for which a decrease leaves enough.
         run_since: of the run that the batch model is of.
+        lowered: when the last decrease was, and how long its number should last, s; None: it has, or has not.
+        trust: mean of how long low numbers lasted ÷ how long they should have.
         measured: state of ``mst``, while that decides.
     """
 
@@ -93,8 +100,11 @@ class RheostatState:
     run_since: float | None = None
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
+    trend: Trust = field(default_factory=Trust)
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
+    lowered: tuple[float, float] | None = None
+    trust: float = 1.0
     measured: MstState | None = None
 
 
@@ -172,16 +182,22 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     def _follow(self, assessment: Assessment, n: int, state: RheostatState) -> RheostatState:
         """The state that knows this sample."""
         at, rate = assessment.at, assessment.arrival_rate or 0.0
-        past = state.curve
+        longest_s = max(self.context.rate_window_s, _PAUSE * self.context.sample_s)
+        resumes = state.at is not None and at - state.at > longest_s
+        state, past = _resume(state) if resumes else state, state.curve
         curve = extend_curve(past, read_at(assessment), _count_arrived(assessment, past))
-        level = state.level
+        level, trend = state.level, state.trend
         if past.times and curve.times[-1] > past.times[-1]:
-            level = follow_level(level, at, (curve.total - past.total) / (curve.times[-1] - past.times[-1]), rate)
+            lasted_s = curve.times[-1] - past.times[-1]
+            lately = rate if resumes else (curve.total - past.total) / lasted_s
+            level = follow_level(level, at, lately, rate, self.context.sample_s)
+            trend = follow_trust(trend, level, find_trend(level))
         start_up = state.start_up
         if assessment.executors is not None:
             last_at = at if state.at is None else state.at
             start_up = follow_start_up(start_up, at, last_at, assessment.executors, n)
         changed = state.target is not None and n != state.target
+        lowered, trust = _follow_trust(at, n, state)
         return replace(
             state,
             at=at,
@@ -190,12 +206,15 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             changed_at=at if changed else state.changed_at,
             curve=curve,
             level=level,
+            trend=trend,
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
             cost=self._follow_cost(assessment, state),
             grew_from=_find_growth(assessment, state),
             run_since=assessment.run_since,
+            lowered=lowered,
+            trust=trust,
             started_at=find_start(assessment, state.started_at),
         )
 
@@ -275,21 +294,25 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             )
         return self._decide_healthy(sample, weighing)
 
-    def _weigh(self, sample: _Sample) -> tuple[Weighing, RheostatState]:
-        """The options of this sample, and the state with what its load needs."""
+    def _weigh(self, sample: _Sample, least_rate: float = 0.0) -> tuple[Weighing, RheostatState]:
+        """The options of this sample, at that rate or more, and the state with what its load needs."""
         assessment, n, state = sample
         level, start_up, sample_s = state.level, state.start_up, self.context.sample_s
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
         trigger_s = assessment.trigger_s or 0.0
         varies = min(_MOST_MARGIN, state.cost.deviation)
         period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, varies))
-        deviation = level.deviation((sample_s + start_up.median_s + period_s) / sample_s)
+        horizon = (sample_s + start_up.median_s + period_s) / sample_s
+        growth = state.trend.growth(level, (sample_s + start_up.median_s) / sample_s)
+        deviation = level.deviation(horizon) * math.sqrt(1 - growth.explained)
         burst = spike_rate(state.spike, self.context.objective.lag_s, trigger_s)
         rate = level.rate
         if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
             rate = min(rate, assessment.arrival_rate or 0.0)
-        high_rate = rate * math.exp(min(_MOST_DEVIATION, deviation))
-        wander = 1.5 * rate * math.sqrt(level.errors[-1] / (HORIZONS[-1] * sample_s))
+        rate = max(rate, least_rate)
+        high_rate = rate * math.exp(min(_MOST_DEVIATION, max(0.0, growth.log + deviation)))
+        rate *= math.exp(max(0.0, growth.log))
+        wander = 1.5 * rate * math.sqrt(level.errors[-1] / (level.longest * sample_s))
         costs = Costs(state.cost)
         bounds = assessment.bounds
         terms = Terms(
@@ -297,11 +320,11 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             trigger_s=trigger_s,
             sample_s=sample_s,
             start_up_s=start_up.median_s,
-            weight=state.weight,
+            weight=state.weight if bounds is None else max(state.weight, float(bounds.maximum)),
             most=None if bounds is None else bounds.maximum,
             fewest=1 if bounds is None else bounds.minimum,
         )
-        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s, burst)
+        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s(assessment.at), burst, state.trust)
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s),
@@ -332,8 +355,12 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             max(assessment.trigger_s or 0.0, assessment.batch_s or 0.0, assessment.last_batch_s or 0.0),
             weighing.terms.period_s,
         )
-        prices = weighing.prices
         stay, choice = weighing.decrease(n, batch_s)
+        usual = self._usual_rate(sample)
+        if choice is not None and usual > weighing.rate:
+            weighing, _ = self._weigh(sample, usual)
+            stay, choice = weighing.decrease(n, batch_s)
+        prices = weighing.prices
         if choice is None:
             why = f"the next burst needs {prices.least}" if prices.least >= n > 1 else f"no number is cheaper than {n}"
             text = f"no breach ahead at {_rates(weighing)}, and {why}: {n} stays"
@@ -346,7 +373,16 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             f"{n} would be {dearer} executor-seconds dearer"
         )
         figures = {"going_rate": prices.cost, "forecast": weighing.rate}
+        sample = sample._replace(state=replace(sample.state, lowered=(assessment.at, lasts_s / sample.state.trust)))
         return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
+
+    def _usual_rate(self, sample: _Sample) -> float:
+        """Records/s over the last minute, if the load has not jumped since: a dip is no reason for a decrease."""
+        curve, level = sample.state.curve, sample.state.level
+        since = sample.assessment.at - min(_LOOK_S, level.calm * self.context.sample_s)
+        if (level.jumps and level.jumps[-1] > since) or not curve.times or curve.times[0] > since:
+            return 0.0
+        return curve.rate_since(since)
 
     def _doubt_model(self, sample: _Sample, past: RheostatState) -> _Proposal | None:
         """More executors against the model, where it is wrong; None: nothing shows that.
@@ -368,13 +404,42 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return sample.propose(target, ReasonCode.SLA_VIOLATED, text, processed_rate=measured)
 
 
+def _follow_trust(at: float, n: int, state: RheostatState) -> tuple[tuple[float, float] | None, float]:
+    """What a decrease promised, and the trust in such promises, after it has been kept or broken by an increase."""
+    if state.lowered is None or state.target is None:
+        return None, state.trust
+    lowered_at, promised_s = state.lowered
+    lasted_s = at - lowered_at
+    if lasted_s < promised_s and n <= state.target:
+        return state.lowered, state.trust
+    return None, state.trust + _TRUST_GAIN * (min(1.0, lasted_s / promised_s) - state.trust)
+
+
+def _resume(state: RheostatState) -> RheostatState:
+    """The state after a pause, as after a restart of the driver: with what was learned, without what was going on.
+
+    Executors that were asked for before it are no start-ups: they came, or not, while nobody looked.
+    """
+    return replace(
+        state,
+        at=None,
+        target=None,
+        backlog=None,
+        started_at=None,
+        grew_from=None,
+        level=forget_level(state.level),
+        trend=replace(state.trend, slopes=()),
+        start_up=replace(state.start_up, open=(), waited_s=0.0, registered=None),
+    )
+
+
 def _find_growth(assessment: Assessment, state: RheostatState) -> int | None:
     before, now = state.start_up.registered, assessment.executors
     if before is None or now is None or now < before:
         return None
     if now > before:
         return state.grew_from or before
-    return None if assessment.ended or assessment.batches else state.grew_from
+    return None if assessment.batches else state.grew_from
 
 
 def has_batches(assessment: Assessment) -> bool:

@@ -295,7 +295,7 @@ class Detector:
     patience: float = 5.0
 
     def watch(self, residual: float, state: DetectorState) -> tuple[Worsening, DetectorState]:
-        """The score with one more residual, a number ≥ 0.
+        """The score with one more residual; one below 0 speaks against a gradual change.
 
         >>> detector, state = Detector(), DetectorState()
         >>> worsening, state = detector.watch(0.04, state)

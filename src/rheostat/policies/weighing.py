@@ -80,12 +80,17 @@ class Weighing:
         """Executors under way, and so many more that are asked for after that time."""
         return sorted([*self._under_way, *(self._start_up.arrivals(more, after_s) if more > 0 else ())])
 
-    def _after_decrease(self, current: int, number: int) -> Joins:
-        """Those that were asked for last do not come, others leave; and help comes back that is asked for later."""
+    def _over_after_decrease(self, current: int, number: int) -> float:
+        """Those that were asked for last do not come, others leave; and help comes back that is asked for later.
+
+        Unless it is better without: executors that join make a batch longer.
+        """
         registered, sample_s = self._position.executors, self.terms.sample_s
         come = self._under_way[: max(0, number - registered)]
         leave = [(sample_s / 2, number - registered)] if number < registered else []
-        return sorted([*come, *leave, *self._start_up.arrivals(current - number, 2 * sample_s)])
+        help_ = self._start_up.arrivals(current - number, 2 * sample_s)
+        over_s = self._over_s(sorted([*come, *leave, *help_]), _LONG)
+        return min(over_s, self._over_s([*come, *leave], _LONG)) if over_s else 0.0
 
     def _over_s(self, joins: Joins, batches: int, *, recovers: bool = False) -> float:
         """Mean seconds over the objective of both scenarios; with ``recovers`` also those until it is met again."""
@@ -155,7 +160,7 @@ class Weighing:
         for value, number in sorted(valued)[:_CHEAPEST]:
             if value >= min([stay.price, *(option.price for option in options)]):
                 break
-            over_s = self._over_s(self._after_decrease(current, number), _LONG)
+            over_s = self._over_after_decrease(current, number)
             options.append(Option(number, value + self.terms.weight * over_s, over_s))
         best, *others = sorted([stay, *options], key=lambda option: option.price)
         if best.executors == current:

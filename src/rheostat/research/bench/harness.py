@@ -73,11 +73,16 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Result of a benchmark. ``notes``: what was done, and what is needed to judge the figures."""
+    """Result of a benchmark. ``notes``: what was done, and what is needed to judge the figures.
+
+    ``tables``: further figures by heading, each with a header row first. ``pictures``: name of a file → its SVG.
+    """
 
     name: str
     metrics: Sequence[Metric]
     notes: Sequence[str] = field(default_factory=tuple)
+    tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Value in the shape of ``rheostat.bench/1``."""
@@ -87,6 +92,11 @@ class Bench:
             "machine": machine(),
             "metrics": [metric.to_json() for metric in self.metrics],
             "notes": list(self.notes),
+            **(
+                {"tables": {title: [list(row) for row in rows] for title, rows in self.tables.items()}}
+                if self.tables
+                else {}
+            ),
         }
 
 
@@ -157,7 +167,9 @@ def require_page(path: Path) -> None:
 
 
 def update_page(path: Path, result: Bench) -> None:
-    """Write a result into the page, in place of an older one of the same name."""
+    """Write a result into the page, in place of an older one of the same name; its pictures go beside the page."""
+    for name, picture in result.pictures.items():
+        (path.parent / name).write_text(picture, encoding="utf-8")
     text = path.read_text(encoding="utf-8") if path.exists() else TITLE
     path.write_text(with_section(text, result.name, section(result)), encoding="utf-8")
 
@@ -181,9 +193,17 @@ def section(result: Bench) -> str:
         "|---|---|---|---|---|",
         *(_row(metric) for metric in result.metrics),
         "",
+        *(line for title, rows in result.tables.items() for line in (f"{title}:", "", *table(rows), "")),
+        *(line for name in result.pictures for line in (f"![{Path(name).stem}]({name})", "")),
         *(f"- {note}" for note in result.notes),
     ]
     return "\n".join(lines)
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table, header row first."""
+    header, *others = [f"| {' | '.join(row)} |" for row in rows]
+    return [header, "|---" * len(rows[0]) + "|", *others]
 
 
 def _row(metric: Metric) -> str:

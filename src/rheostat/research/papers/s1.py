@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +27,15 @@ from rheostat.journal.store import MemoryJournal, StateStore
 from rheostat.judge.compare import Crew
 from rheostat.judge.scoring import Points
 from rheostat.judge.simulate import run_loop, unready_at_end
-from rheostat.learn.slow_records import Sample, TrainingOptions, refit_resamples, train
+from rheostat.learn.slow_records import (
+    LoadRange,
+    Polynomial,
+    Sample,
+    SlowModel,
+    TrainingOptions,
+    refit_resamples,
+    train,
+)
 from rheostat.load.curves import Pieces, RateCurve
 from rheostat.load.files import read_trace
 from rheostat.load.prepare import prepare
@@ -34,7 +43,7 @@ from rheostat.load.shapes import parse_shape
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.model import Decision, Observation, Outcome, ReasonCode
 from rheostat.policies.capacity import Learned, slow_records
-from rheostat.policies.proactive import ProactiveState, read_rows
+from rheostat.policies.proactive import ProactivePolicy, ProactiveState, read_rows
 from rheostat.policies.reactive import ReactiveState
 from rheostat.report.html import COLORS, GREY, line
 from rheostat.research.papers.results import (
@@ -64,6 +73,9 @@ SLA = 0.10
 INTERVAL_S = 5.0
 ANOMALY_S = 8500.0
 """When the job of 5.4 begins to carry less: sample 1700 at one each 5 s."""
+_SEVERE = {"kind": "code", "at_s": ANOMALY_S, "factor": 1.5, "pause_s": 20.0}
+_GENTLE = {"kind": "code", "at_s": ANOMALY_S, "factor": 1.3, "pause_s": 0.0}
+_GRADUAL = {"kind": "drift", "at_s": ANOMALY_S, "factor": 1.5, "over_s": 1800.0}
 
 BELL_S, _SHORT_BELL_S = 5 * 3600.0, 1.5 * 3600.0
 _PEAK, _SHORT_PEAK, _SHORT_WIDTH_S = 4500, 3400, 950
@@ -81,6 +93,7 @@ OURS: Mapping[str, Any] = {
     "bounded": True,
     "present": True,
     "timely": True,
+    "one_sided": True,
 }
 """Corrections to the preset ``faithful``."""
 
@@ -149,6 +162,7 @@ def _add_noise(curve: RateCurve, name: str, seed: int, peak: float | None) -> Pi
 # ----------------------------------------------------------------------------- one policy on the simulated job
 
 _ALL = 10**9
+_ANY_LOAD = 1e6
 
 
 class Cycle(NamedTuple):
@@ -229,6 +243,15 @@ class Trial:
         learned: Learned | None = getattr(explorer, "learned", None)
         return None if learned is None else learned.w_max
 
+    @property
+    def late_s(self) -> float:
+        """Seconds at or over the SLA, those of holds included."""
+        return sum(
+            after.at - before.at
+            for before, after in pairwise(self.cycles)
+            if before.slow is not None and before.slow >= SLA
+        )
+
     def violations(self, sla: float) -> int:
         """Number of counted cycles with at least this share of slow records."""
         return sum(cycle.slow is not None and cycle.slow >= sla for cycle in self.counted)
@@ -245,10 +268,30 @@ class _MemoryStateStore(StateStore):
         return self.state, None
 
 
-def run(load: Pieces, chosen: Settings, seed: int, begin: Any = None, events: Sequence[dict[str, Any]] = ()) -> Trial:
+class _NothingSlow(ProactivePolicy):
+    """With f ≡ 0 in place of the model: what capacity, forecast and headroom decide by themselves."""
+
+    def _control(self, sample: Any, state: ProactiveState, model: SlowModel) -> Any:
+        nothing = Polynomial(degree=1, centers=(0.0, 0.0), scales=(1.0, 1.0), coefficients=(0.0, 0.0, 0.0))
+        zero = replace(model, polynomial=nothing, seen=(LoadRange(1, 0.0, _ANY_LOAD),), w_max=None, top=0.0)
+        return super()._control(sample, state, zero)
+
+
+def run(
+    load: Pieces,
+    chosen: Settings,
+    seed: int,
+    begin: Any = None,
+    events: Sequence[dict[str, Any]] = (),
+    *,
+    without_model: bool = False,
+) -> Trial:
     """Run the loop over the whole load, from one executor on; ``begin``: the policy's state, None: its initial one."""
     samples, journal, job = MemorySampleStore(), MemoryJournal(), the_job(events)
     decision_settings = build_decision_settings(chosen, samples)
+    policy = decision_settings.policy
+    if without_model and isinstance(policy, ProactivePolicy):
+        decision_settings = replace(decision_settings, policy=_NothingSlow(policy.options, policy.context))
     store = _MemoryStateStore(None if begin is None else initial_state(decision_settings, begin))
     simulated = SimulatedJob(job, load, seed, 1)
     lasts = load.duration
@@ -285,21 +328,27 @@ def run_task(task: Task) -> dict[str, Trial]:
     """Runs by name."""
     seed, whole = task.seed, task.load
     if whole is not None:
-        less = [{"kind": "code", "at_s": ANOMALY_S, "factor": 1.5, "pause_s": 20.0}]
         common = {"explore_every_s": 5.0, "check_every": 300}
         chosen = {
             "ours": settings("proactive:faithful", 5.0, **{**OURS, **common}),
             "faithful": settings("proactive:faithful", 5.0, decide_every_s=5.0, **common),
             "reactive": settings("reactive:faithful", 5.0),
         }
-        return {name: run(whole, each, seed, events=less) for name, each in chosen.items()}
+        trials = {name: run(whole, each, seed, events=[_SEVERE]) for name, each in chosen.items()}
+        trials["f ≡ 0"] = run(whole, chosen["ours"], seed, events=[_SEVERE], without_model=True)
+        for name, event in (("gentle", _GENTLE), ("gradual", _GRADUAL)):
+            trials[name] = run(whole, chosen["ours"], seed, events=[event])
+        return trials
     explored = run(_long_bell(seed), settings("proactive:faithful", 15.0), seed)
     load, begin = _short_bell(seed), _train_control(explored)
+    ours = settings("proactive:faithful", 5.0, **OURS)
     return {
         "explored": explored,
-        "ours": run(load, settings("proactive:faithful", 5.0, **OURS), seed, begin),
+        "ours": run(load, ours, seed, begin),
+        "f ≡ 0": run(load, ours, seed, begin, without_model=True),
         "faithful": run(load, settings("proactive:faithful", 5.0), seed, begin),
-        "reactive": run(load, settings("reactive:faithful", 15.0), seed),
+        "reactive": run(load, settings("reactive:faithful", 5.0), seed),
+        "reactive, 15 s": run(load, settings("reactive:faithful", 15.0), seed),
     }
 
 
