@@ -103,6 +103,11 @@ def test_three_outliers_in_a_row_reset_the_baseline():
     assert fit_of(load).at(540.0 + 60.0) == pytest.approx(540.0)
 
 
+def test_the_bucket_into_which_a_step_fell_is_no_slope_of_the_new_load():
+    load = told([100.0] * 6 + [300.0, 500.0, 510.0, 520.0])
+    assert [point.value for point in load.baseline] == [500.0, 510.0]
+
+
 def test_a_trough_is_fitted_by_a_parabola():
     """(t/60 − 3)² + 500 has turned at 180 s: at 480 s it is 525, where a line would see 513."""
     load = told([(k - 3.0) ** 2 + 500 for k in range(8)])

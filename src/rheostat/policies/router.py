@@ -230,8 +230,16 @@ def add_rate(load: Load, at: float, rate: float, options: RouterOptions) -> Load
         baseline = (*load.outliers, point)
         if len(baseline) < options.outliers_to_reset:
             return replace(load, bucket=first, outliers=baseline)
-        resets += 1
+        baseline, resets = _without_step(baseline, options), resets + 1
     return Load(first, baseline, fit=trough_or_line(baseline), resets=resets)
+
+
+def _without_step(outliers: tuple[Point, ...], options: RouterOptions) -> tuple[Point, ...]:
+    """The new baseline without the bucket into which the step fell, which would make a slope of it."""
+    if len(outliers) <= 2:
+        return outliers
+    least_step = options.deviations * options.sigma_floor * abs(outliers[1].value)
+    return outliers[1:] if abs(outliers[1].value - outliers[0].value) > least_step else outliers
 
 
 def fit_up_to_now(load: Load, options: RouterOptions) -> Fit | None:
@@ -527,7 +535,8 @@ def target_rate(fit: Fit, now: float, buffered: float, times: Times) -> float:
 
 def _target_rate(turn: Turn, buffered: float, pause_s: float) -> float:
     """At least the present rate, which complete buckets may not show yet."""
-    times = Times(turn.catch_up_s, turn.horizon_at - turn.assessment.at, pause_s, turn.options.window_s)
+    reach_s = max(turn.fit.last - turn.fit.first, turn.options.horizon_s)
+    times = Times(turn.catch_up_s, turn.horizon_at - turn.assessment.at, pause_s, reach_s)
     return max(target_rate(turn.fit, turn.assessment.at, buffered, times), turn.rate)
 
 
