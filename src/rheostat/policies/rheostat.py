@@ -46,7 +46,7 @@ from rheostat.policies.mst import MstOptions, MstPolicy, MstState
 from rheostat.policies.weighing import Choice, Weighing
 from rheostat.text import carry, count, finite, per_second, seconds
 
-_MOST_DEVIATION, _MOST_MARGIN = 0.7, 0.4
+_MOST_DEVIATION = 0.7
 _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
@@ -289,8 +289,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         level, start_up, sample_s = state.level, state.start_up, self.context.sample_s
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
         trigger_s = assessment.trigger_s or 0.0
-        varies = min(_MOST_MARGIN, state.cost.deviation)
-        period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, varies))
+        period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, state.cost.varies))
         horizon = (sample_s + start_up.median_s + period_s) / sample_s
         growth = state.trend.growth(level, (sample_s + start_up.median_s) / sample_s)
         deviation = level.deviation(horizon) * math.sqrt(1 - growth.explained)
@@ -317,7 +316,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s),
-            (costs, Costs(state.cost, math.exp(varies))),
+            (costs, Costs(state.cost, 1.0)),
             prices,
             terms,
             start_up,
@@ -497,7 +496,16 @@ def _position(assessment: Assessment, n: int, state: RheostatState, limit_s: flo
         limit_s=limit_s,
         curve=state.curve,
         at=at,
+        cold_s=_cold_left_s(assessment, state),
     )
+
+
+def _cold_left_s(assessment: Assessment, state: RheostatState) -> float:
+    """What executors that have joined still add to the running batch, by what is usual and has been seen of it, s."""
+    if state.grew_from is None or assessment.executors is None:
+        return 0.0
+    spent_s = state.cost.colds[-1][1] if state.cost.has_joined else 0.0
+    return max(0.0, Costs(state.cost).cold_s(assessment.executors - state.grew_from) - spent_s)
 
 
 def _rates(weighing: Weighing) -> str:
