@@ -164,7 +164,7 @@ class BatchCost:
         return (1 + _OF_NEAREST * (ratio - 1)) * (1 + doubt * abs(math.log(executors / nearest)))
 
     def cold(self) -> tuple[float, float, float]:
-        """What one executor that joins adds to a batch, and each other one that joins with it; and the error of both, s.
+        """What an executor that joins adds to a batch, each other one that joins with it, and the error of both, s.
 
         A line through the last batches in which some joined; one batch says that it is 4 s, and one that others add
         nothing.
