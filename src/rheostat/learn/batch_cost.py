@@ -172,7 +172,7 @@ class BatchCost:
         >>> [round(each, 2) for each in BatchCost().cold()]
         [4.0, 0.0, 2.0]
         >>> [round(each, 2) for each in BatchCost(colds=((1, 6.0), (1, 6.0), (4, 12.0), (4, 12.0))).cold()]
-        [5.56, 2.03, 1.13]
+        [5.56, 2.03, 0.96]
         """
         many, others = 1.0 + len(self.colds), [joined - 1.0 for joined, _ in self.colds]
         sum_s = _COLD_S + math.fsum([extra_s for _, extra_s in self.colds])

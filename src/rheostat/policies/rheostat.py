@@ -161,10 +161,10 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return self._decide(sample, state)
 
     def capacity(self, executors: int, state: RheostatState) -> float | None:
-        """Records/s that batches of half the objective's lag work off, by the model of their cost."""
+        """Records/s that batches of half the objective's lag work off, by the model of more than a first, cold batch."""
         if state.measured is not None:
             return self._measured.capacity(executors, state.measured)
-        if not state.cost.is_known:
+        if not state.cost.is_known or state.cost.is_cold:
             return None
         return Costs(state.cost).capacity(executors, self.context.objective.lag_s / 2, 0.0) or None
 
