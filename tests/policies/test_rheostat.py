@@ -163,6 +163,40 @@ def test_missing_figures_are_no_opinion():
     assert (answer.target, answer.reason.code) == (None, ReasonCode.METRICS_MISSING)
 
 
+def test_old_figures_are_no_fall_of_the_load():
+    """A source that answers from its memory: once with the arrivals of a third of the time, then with none."""
+    state = watch(STEADY, 4)
+    part = sample(NOW, 1500.0, 4, arrived=7500, metrics_age_s=10.5)
+    answer, state = policy().recommend(part, state)
+    assert answer.target == 4
+    assert state.level.rate == pytest.approx(1500.0, rel=0.01)
+    again = sample(NOW + SAMPLE_S, 1500.0, 4, arrived=0, metrics_age_s=25.5, lag_s=25.0)
+    answer, after = policy().recommend(again, state)
+    assert (answer.target, answer.reason.code) == (4, ReasonCode.METRICS_STALE)
+    assert "nothing new is known since the last look, the figures are 26 s old: 4 stays" in answer.reason.text
+    assert after == state
+
+
+def test_figures_that_are_always_late_are_new_each_time():
+    state = watch(STEADY, 4)
+    for place, arrived in enumerate((0, 15_750, 22_500, 22_500)):  # the first are of 4.5 s before the last look
+        late = sample(NOW + place * SAMPLE_S, 1500.0, 4, metrics_age_s=20.0, arrived=arrived)
+        answer, state = policy().recommend(late, state)
+    assert answer.reason.code is ReasonCode.STEADY
+    assert state.level.rate == pytest.approx(1500.0, rel=0.01)
+
+
+def test_after_a_gap_all_that_arrived_in_it_is_no_jump():
+    state = watch(STEADY, 4)
+    for place in range(20):
+        blind = sample(NOW + place * SAMPLE_S, 0.0, 4, arrival_rate=None, backlog=None, arrived=None)
+        state = policy().recommend(blind, state)[1]
+    seen = sample(NOW + 20 * SAMPLE_S, 1500.0, 4, arrived=21 * 22_500)
+    answer, state = policy().recommend(seen, state)
+    assert answer.target == 4
+    assert state.level.rate == pytest.approx(1500.0, rel=0.01)
+
+
 def test_unknown_waiting_records_hold():
     answer, _ = policy().recommend(sample(NOW, 600.0, 8, waiting=None), watch([600.0] * 30, 8))
     assert answer.target == 8

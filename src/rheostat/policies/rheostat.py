@@ -50,6 +50,7 @@ _MOST_DEVIATION = 0.7
 _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
+_SAME_S = 1e-3
 _LOOK_S = 60.0
 _TRUST_GAIN = 0.2
 _PAUSE = 4
@@ -74,7 +75,7 @@ class RheostatState:
     """What is remembered from sample to sample.
 
     Attributes:
-        at, target: time and current target of the last sample.
+        at, target: time and current target of the last sample; ``read_at``: when its figures were read.
         changed_at: when the target was changed last.
         started_at: when the last batch began.
         backlog: at the last sample.
@@ -88,6 +89,7 @@ class RheostatState:
     """
 
     at: float | None = None
+    read_at: float | None = None
     target: int | None = None
     changed_at: float | None = None
     started_at: float | None = None
@@ -148,9 +150,16 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
 
     def recommend(self, assessment: Assessment, state: RheostatState) -> _Proposal:
         n, rate = valid_target(assessment), assessment.arrival_rate
+        is_new = not _is_read_before(assessment, state)
         if n is None or rate is None or assessment.backlog is None:
-            curve = extend_curve(state.curve, assessment.at, _count_arrived(assessment, state.curve))
-            return propose_nothing(assessment, "arrival_rate or backlog"), replace(state, curve=curve)
+            if is_new and assessment.arrived is not None:  # else the next look counts from the last one that knew
+                curve = extend_curve(state.curve, read_at(assessment), float(assessment.arrived))
+                state = replace(state, curve=curve)
+            return propose_nothing(assessment, "arrival_rate or backlog"), state
+        if not is_new:
+            age = seconds(assessment.metrics_age_s or 0.0)
+            text = f"nothing new is known since the last look, the figures are {age} old: {n} stays"
+            return _Sample(assessment, n, state).propose(n, ReasonCode.METRICS_STALE, text)
         sample = _Sample(assessment, n, self._follow(assessment, n, state))
         if not sample.state.cost.is_known or not has_batches(assessment):
             return self._decide_measured(sample)
@@ -176,10 +185,11 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         longest_s = max(self.context.rate_window_s, _PAUSE * self.context.sample_s)
         resumes = state.at is not None and at - state.at > longest_s
         state, past = _resume(state) if resumes else state, state.curve
-        curve = extend_curve(past, at, _count_arrived(assessment, past))
+        curve = extend_curve(past, read_at(assessment), _count_arrived(assessment, past))
         level, trend = state.level, state.trend
-        if past.times and at > past.times[-1]:
-            lately = rate if resumes else (curve.total - past.total) / (at - past.times[-1])
+        if past.times and curve.times[-1] > past.times[-1]:
+            lasted_s = curve.times[-1] - past.times[-1]
+            lately = rate if resumes else (curve.total - past.total) / lasted_s
             level = follow_level(level, at, lately, rate, self.context.sample_s)
             trend = follow_trust(trend, level, find_trend(level))
         start_up = state.start_up
@@ -191,6 +201,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return replace(
             state,
             at=at,
+            read_at=read_at(assessment),
             target=n,
             changed_at=at if changed else state.changed_at,
             curve=curve,
@@ -470,7 +481,19 @@ def _count_arrived(assessment: Assessment, curve: Curve) -> float:
     """Records since the last look; where they are not known, by the mean rate."""
     if assessment.arrived is not None or not curve.times:
         return float(assessment.arrived or 0)
-    return (assessment.arrival_rate or 0.0) * max(0.0, assessment.at - curve.times[-1])
+    return (assessment.arrival_rate or 0.0) * max(0.0, read_at(assessment) - curve.times[-1])
+
+
+def read_at(assessment: Assessment) -> float:
+    """When the figures were read, which is until when arrivals are counted."""
+    return assessment.at - (assessment.metrics_age_s or 0.0)
+
+
+def _is_read_before(assessment: Assessment, state: RheostatState) -> bool:
+    """Whether the figures are those of the last look, or older: none have arrived since as far as they tell."""
+    if state.at is None or state.read_at is None or assessment.at <= state.at:
+        return False
+    return read_at(assessment) <= state.read_at + _SAME_S
 
 
 def find_start(assessment: Assessment, before: float | None) -> float | None:
