@@ -170,7 +170,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return self._decide(sample, state)
 
     def capacity(self, executors: int, state: RheostatState) -> float | None:
-        """Records/s that batches of half the objective's lag work off, by the model of more than a first, cold batch."""
+        """Records/s that batches of half the objective's lag work off; a first, cold batch says nothing of that."""
         if state.measured is not None:
             return self._measured.capacity(executors, state.measured)
         if not state.cost.is_known or state.cost.is_cold:
