@@ -29,6 +29,7 @@ from rheostat.decide.policy import PolicyContext
 from rheostat.learn.arrivals import HORIZONS, Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 from rheostat.learn.growth import Trust, find_trend, follow_trust
+from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
@@ -95,6 +96,7 @@ class RheostatState:
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
     trend: Trust = field(default_factory=Trust)
+    rhythm: Rhythm = field(default_factory=Rhythm)
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
     measured: MstState | None = None
@@ -171,11 +173,12 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         resumes = state.at is not None and at - state.at > longest_s
         state, past = _resume(state) if resumes else state, state.curve
         curve = extend_curve(past, at, _count_arrived(assessment, past))
-        level, trend = state.level, state.trend
+        level, trend, rhythm = state.level, state.trend, state.rhythm
         if past.times and at > past.times[-1]:
             lately = rate if resumes else (curve.total - past.total) / (at - past.times[-1])
             level = follow_level(level, at, lately, rate)
             trend = follow_trust(trend, level, find_trend(level))
+            rhythm = follow_rhythm(rhythm, state.level, level, at, self.context.sample_s)
         start_up = state.start_up
         if assessment.executors is not None:
             last_at = at if state.at is None else state.at
@@ -189,6 +192,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             curve=curve,
             level=level,
             trend=trend,
+            rhythm=rhythm,
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
@@ -272,10 +276,26 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
                 f"cost: {sample.n} stays",
                 breach_s=breach_s,
             )
-        return self._decide_healthy(sample, weighing)
+        return self._await_rise(sample) or self._decide_healthy(sample, weighing)
 
-    def _weigh(self, sample: _Sample) -> tuple[Weighing, RheostatState]:
-        """The options of this sample, and the state with what its load needs."""
+    def _await_rise(self, sample: _Sample) -> _Proposal | None:
+        """What a rise at its regular time needs, no earlier than executors take to start; None: there is none then."""
+        assessment, n, state = sample
+        sample_s = self.context.sample_s
+        rise = state.rhythm.next_rise(assessment.at, sample_s, state.start_up.late_s + sample_s)
+        if rise is None or rise.rate <= state.level.rate:
+            return None
+        weighing, _ = self._weigh(sample, rise.rate)
+        text = f"the load has risen to {per_second(rise.rate)} or more at regular times, and will again in "
+        text += seconds(max(0.0, rise.at - assessment.at))
+        breach_s = weighing.breach_if_waiting(n)
+        if breach_s and weighing.need > n:
+            text += f": to wait for it would breach for {seconds(breach_s)}; {n} → {weighing.need}"
+            return sample.propose(weighing.need, ReasonCode.FORECAST, text, breach_s=breach_s, forecast=rise.rate)
+        return sample.propose(n, ReasonCode.STEADY, f"{text}: {n} stays", forecast=rise.rate)
+
+    def _weigh(self, sample: _Sample, risen_to: float = 0.0) -> tuple[Weighing, RheostatState]:
+        """The options of this sample, and the state with what its load needs; ``risen_to``: were it so high already."""
         assessment, n, state = sample
         level, start_up, sample_s = state.level, state.start_up, self.context.sample_s
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
@@ -289,6 +309,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         rate = level.rate
         if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
             rate = min(rate, assessment.arrival_rate or 0.0)
+        rate = max(rate, risen_to)
         high_rate = rate * math.exp(min(_MOST_DEVIATION, max(0.0, growth.log + deviation)))
         rate *= math.exp(max(0.0, growth.log))
         wander = 1.5 * rate * math.sqrt(level.errors[-1] / (HORIZONS[-1] * sample_s))
