@@ -29,6 +29,7 @@ from rheostat.decide.policy import PolicyContext
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 from rheostat.learn.growth import Trust, find_trend, follow_trust
+from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
@@ -101,6 +102,7 @@ class RheostatState:
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
     trend: Trust = field(default_factory=Trust)
+    rhythm: Rhythm = field(default_factory=Rhythm)
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
     lowered: tuple[float, float] | None = None
@@ -186,12 +188,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         resumes = state.at is not None and at - state.at > longest_s
         state, past = _resume(state) if resumes else state, state.curve
         curve = extend_curve(past, read_at(assessment), _count_arrived(assessment, past))
-        level, trend = state.level, state.trend
+        level, trend, rhythm = state.level, state.trend, state.rhythm
         if past.times and curve.times[-1] > past.times[-1]:
             lasted_s = curve.times[-1] - past.times[-1]
             lately = rate if resumes else (curve.total - past.total) / lasted_s
             level = follow_level(level, at, lately, rate, self.context.sample_s)
             trend = follow_trust(trend, level, find_trend(level))
+            rhythm = follow_rhythm(rhythm, state.level, level, at, self.context.sample_s)
         start_up = state.start_up
         if assessment.executors is not None:
             last_at = at if state.at is None else state.at
@@ -207,6 +210,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             curve=curve,
             level=level,
             trend=trend,
+            rhythm=rhythm,
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
@@ -292,7 +296,23 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
                 f"cost: {sample.n} stays",
                 breach_s=breach_s,
             )
-        return self._decide_healthy(sample, weighing)
+        return self._await_rise(sample) or self._decide_healthy(sample, weighing)
+
+    def _await_rise(self, sample: _Sample) -> _Proposal | None:
+        """What a rise at its regular time needs, no earlier than executors take to start; None: there is none then."""
+        assessment, n, state = sample
+        sample_s = self.context.sample_s
+        rise = state.rhythm.next_rise(assessment.at, sample_s, state.start_up.late_s + sample_s)
+        if rise is None or rise.rate <= state.level.rate:
+            return None
+        weighing, _ = self._weigh(sample, rise.rate)
+        text = f"the load has risen to {per_second(rise.rate)} or more at regular times, and will again in "
+        text += seconds(max(0.0, rise.at - assessment.at))
+        breach_s = weighing.breach_if_waiting(n)
+        if breach_s and weighing.need > n:
+            text += f": to wait for it would breach for {seconds(breach_s)}; {n} → {weighing.need}"
+            return sample.propose(weighing.need, ReasonCode.FORECAST, text, breach_s=breach_s, forecast=rise.rate)
+        return sample.propose(n, ReasonCode.STEADY, f"{text}: {n} stays", forecast=rise.rate)
 
     def _weigh(self, sample: _Sample, least_rate: float = 0.0) -> tuple[Weighing, RheostatState]:
         """The options of this sample, at that rate or more, and the state with what its load needs."""
