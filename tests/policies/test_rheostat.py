@@ -135,6 +135,13 @@ def test_a_second_over_the_objective_costs_what_all_allowed_executors_cost():
     assert bounded.target >= free.target
 
 
+def test_at_the_greatest_number_that_is_allowed_it_says_so():
+    late = sample(NOW, 1600.0, 5, arrived=36_000, waiting=20_000, backlog=40_000, lag_s=45.0, bounds=Bounds(1, 5))
+    answer, _ = policy().recommend(late, watch([1500.0] * 30, 5))
+    assert (answer.target, answer.reason.code) == (5, ReasonCode.STEADY)
+    assert "over the limit are ahead, but no more executors are allowed: 5 stays" in answer.reason.text
+
+
 def test_low_numbers_that_did_not_last_as_promised_are_trusted_less():
     low = sample(NOW, 600.0, 8)
     answer, promised = policy().recommend(low, watch([600.0] * 30, 8))

@@ -289,12 +289,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
                     f"{_rates(weighing)}; {sample.n} → {weighing.need}, the one that carries most"
                 )
                 return sample.propose(weighing.need, ReasonCode.SLA_VIOLATED, text, breach_s=breach_s)
+            bounds = sample.assessment.bounds
+            why = "more executors now would change less than they cost"
+            if bounds is not None and sample.n >= bounds.maximum:
+                why = "no more executors are allowed"
+            text = f"{seconds(breach_s)} over the limit are ahead, but {why}: {sample.n} stays"
             return self._doubt_model(sample, past) or sample.propose(
-                sample.n,
-                ReasonCode.STEADY,
-                f"{seconds(breach_s)} over the limit are ahead, but more executors now would change less than they "
-                f"cost: {sample.n} stays",
-                breach_s=breach_s,
+                sample.n, ReasonCode.STEADY, text, breach_s=breach_s
             )
         return self._await_rise(sample) or self._decide_healthy(sample, weighing)
 
