@@ -41,6 +41,21 @@ def test_the_expected_share_of_slow_records(workload, executors, expected):
     assert PLANE.predict((workload,), executors) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("workload", "executors", "expected"),
+    [
+        pytest.param(500.0, 2, 0.15, id="where samples lie: the polynomial"),
+        pytest.param(500.0, 3, 0.1, id="below them: as at the least load there"),
+        pytest.param(2900.0, 5, 0.29, id="more executors: as with fewer"),
+        pytest.param(2100.0, 2, math.inf, id="beyond them: nothing is known"),
+        pytest.param(500.0, 1, math.inf, id="fewer executors: nothing is known"),
+        pytest.param(3100.0, 5, math.inf, id="more load than any: nothing is known"),
+    ],
+)
+def test_what_samples_at_least_as_hard_allow(workload, executors, expected):
+    assert PLANE.most((workload,), executors) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("coefficients", [(0.3, 0.1, -0.1), (-0.5, 0.4, -0.2), (0.0, 0.05, 0.0)])
 @pytest.mark.parametrize("w_max", [1000.0, 300.0, None])
 def test_a_prediction_is_what_is_assumed_within_what_was_seen(coefficients, w_max):

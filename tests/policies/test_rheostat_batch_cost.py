@@ -150,6 +150,8 @@ def test_how_much_batches_vary_is_measured_and_noise_is_no_other_job():
     assert learn(VARIED).deviation < 0.03
 
 
-def test_a_factor_makes_every_batch_longer():
-    model = learn(VARIED)
-    assert Costs(model, 1.2).batch(4) == pytest.approx([1.2 * part for part in Costs(model).batch(4)])
+def test_a_standard_deviation_makes_every_batch_longer_and_executors_colder():
+    model = replace(learn(VARIED), error=0.04, colds=((1, 3.0), (1, 7.0)))
+    usual, longer = Costs(model), Costs(model, 1.0)
+    assert longer.batch(4) == pytest.approx([math.exp(0.2) * part for part in usual.batch(4)])
+    assert longer.cold_s(1) - usual.cold_s(1) == pytest.approx(1.0, rel=0.1)

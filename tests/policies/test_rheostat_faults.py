@@ -75,9 +75,8 @@ def lasting(kind: str, for_s: float, **given: Any) -> dict[str, Any]:
 
 
 def without_number(seen: Observation) -> Observation:
-    queries = [
-        replace(q, batch=None if q.batch is None else replace(q.batch, duration_s=math.nan)) for q in seen.queries
-    ]
+    batches = [query.batch and replace(query.batch, duration_s=math.nan) for query in seen.queries]
+    queries = [replace(query, batch=batch) for query, batch in zip(seen.queries, batches, strict=True)]
     return replace(seen, queries=tuple(queries))
 
 

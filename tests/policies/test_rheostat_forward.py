@@ -68,7 +68,7 @@ def test_executors_that_join_one_batch_together_make_it_longer_than_one_does():
     late = position(waiting=6000, started_s=-20.0, oldest_s=-20.0)
     model = BatchCost(stages=((0, 0.0, 0.002),), driver_s=1.0, ratios=((1, 1.0), (2, 1.0), (4, 1.0)))
     model = replace(model, colds=((1, 2.0), (3, 8.0)) * 4)
-    first_s, other_s = model.cold()
+    first_s, other_s, _ = model.cold()
     assert 1.0 < first_s < 4.0 < first_s + 2 * other_s
     one, three = (play(late, Costs(model), 300.0, ((3.0, count),), 0.0).lag_s for count in (1, 3))
     assert (one, three) == pytest.approx((28.0 + first_s, 25.5 + first_s + 2 * other_s))

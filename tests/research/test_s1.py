@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.cli import main
+from rheostat.learn.slow_records import LoadRange, Polynomial, SlowModel
 from rheostat.load.curves import Pieces
 from rheostat.model import ReasonCode
 from rheostat.policies.proactive import ProactiveState
@@ -27,6 +28,7 @@ from rheostat.research.papers.s1 import (
     Trial,
     bell,
     cost_results,
+    count_alarms,
     measure_loop,
     modes,
     part_of,
@@ -98,6 +100,34 @@ def test_an_answer_to_a_violation_in_control_is_no_exploration():
     caught = cycle(3, ReasonCode.SLA_VIOLATED)._replace(figures={"residual": 0.2})
     cycles = (cycle(1, ReasonCode.STEADY), cycle(2, ReasonCode.FORECAST), caught, cycle(4, ReasonCode.FORECAST))
     assert modes(Trial(cycles, None, (), 0)) == [(1, "exploration"), (2, "control")]
+
+
+def test_the_time_over_the_sla_has_the_samples_of_holds():
+    """Over it from 5 to 15 s, of which the second half is a hold, and at 20 s, from where on nothing is known."""
+    slow = (0.0, 0.1, 0.3, 0.09, 0.2)
+    cycles = [cycle(number, ReasonCode.STEADY, number != 2, slow=share) for number, share in enumerate(slow)]
+    found = Trial(tuple(cycles), None, (), 0)
+    assert (found.late_s, found.violations(SLA)) == (10.0, 2)
+
+
+def test_without_the_model_what_it_says_does_not_count():
+    """A model of which every load is a violation on one executor; 500/s are well within the capacity."""
+    always = Polynomial(degree=1, centers=(0.0, 0.0), scales=(1.0, 1.0), coefficients=(1.0, 0.0, 0.0))
+    model = SlowModel(always, (1.0,), (LoadRange(1, 0.0, 1e4),), w_max=1300.0, top=1.0, objective=SLA)
+    begin = ProactiveState(mode="control", model=model)
+    load, chosen = Pieces([(0.0, 500.0), (400.0, 500.0)]), settings("proactive:faithful", 5.0)
+    with_it, without = (run(load, chosen, 1, begin, without_model=without) for without in (False, True))
+    assert max(each.target for each in with_it.cycles) == 2
+    assert max(each.target for each in without.cycles) == 1
+
+
+def test_a_healthy_day_has_no_alarm_but_with_any_difference_as_a_residual():
+    """Two days of an hour and a half each."""
+    options, shape = {"check_every": 100}, "daily:1..5@10800,period=5400"
+    ours = count_alarms(1, options, shape)
+    assert ours.in_control > 300
+    assert ours.number == 0
+    assert count_alarms(1, {**options, "one_sided": False}, shape).number > 0
 
 
 def test_the_bell_is_as_high_and_as_long_as_the_document_says():

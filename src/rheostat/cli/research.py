@@ -29,7 +29,7 @@ def experiment(
     part: Annotated[
         str | None,
         typer.Option(
-            help="Parts, comma separated. Default: all. s1: 5.2 to 5.5; s2: outage, live, model; "
+            help="Parts, comma separated. Default: all. s1: 5.2 to 5.5, alarms; s2: outage, live, model; "
             "s5: sine, spikes, day, fleet, incidents."
         ),
     ] = None,

@@ -86,7 +86,8 @@ FEWEST_HORIZONS = 4
 _LONGEST_S = 240.0
 """The greatest horizon, where that is 16 samples or more."""
 NOTHING_MISSED: tuple[float | None, ...] = (None,) * FEWEST_HORIZONS
-_GAIN, _PRIOR_WEIGHT = 0.02, 8
+_MEMORY_S, _PRIOR_WEIGHT = 750.0, 8
+"""Time that noise is averaged over; and what is assumed of it at first counts as so many samples."""
 _JUMP = 12.0
 """Squared deviations of a jump: 3.5 standard deviations."""
 _SAME_JUMP = 3
@@ -196,7 +197,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     else:
         gain = predicted / (predicted + past.noise)
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
-    past = _follow_noise(past, y)
+    past = _follow_noise(past, y, sample_s / _MEMORY_S)
     rates, levels = (*past.rates, rate)[-past.longest :], past.levels
     missed = _find_missed(past.errors, rates, levels, calm)
     errors = _follow_errors(past.errors, missed, past.count)
@@ -215,11 +216,11 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     )
 
 
-def _follow_noise(past: Level, y: float) -> Level:
+def _follow_noise(past: Level, y: float, least_gain: float) -> Level:
     """γ0 and γ1 with the step to y; a step beyond 2.5 deviations counts as that."""
     most = _WINSOR * math.sqrt(past.spread)
     step = min(max(y - (y if past.last is None else past.last), -most), most)
-    gain = max(_GAIN, 1 / (_PRIOR_WEIGHT + past.count))
+    gain = max(least_gain, 1 / (_PRIOR_WEIGHT + past.count))
     spread = past.spread + gain * (step * step - past.spread)
     return replace(past, spread=max(spread, 1e-8), link=past.link + gain * (step * past.step - past.link), step=step)
 

@@ -45,6 +45,7 @@ _TELLS = 0.25
 _SLOW, _SLOW_S = 1.25, 2.0
 _ERROR, _ERROR_GAIN, _WINSOR = 0.0001, 0.05, 9.0
 _STRANGE_DEVIATIONS = 3.0
+_MOST_MARGIN = 0.4
 _STRANGE = 2
 """Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
 _COLD_S, _LEAST_COLD_S, _COLDS = 4.0, 1.0, 8
@@ -135,6 +136,11 @@ class BatchCost:
         return math.sqrt(self.error)
 
     @property
+    def varies(self) -> float:
+        """The same, as far as it is reckoned with."""
+        return min(_MOST_MARGIN, self.deviation)
+
+    @property
     def is_known(self) -> bool:
         return bool(self.stages)
 
@@ -157,23 +163,26 @@ class BatchCost:
         doubt = math.sqrt(_DOUBT / (1 + self.spread))
         return (1 + _OF_NEAREST * (ratio - 1)) * (1 + doubt * abs(math.log(executors / nearest)))
 
-    def cold(self) -> tuple[float, float]:
-        """What one executor that joins adds to a batch, and each other one that joins with it, s.
+    def cold(self) -> tuple[float, float, float]:
+        """What an executor that joins adds to a batch, each other one that joins with it, and the error of both, s.
 
         A line through the last batches in which some joined; one batch says that it is 4 s, and one that others add
         nothing.
 
         >>> [round(each, 2) for each in BatchCost().cold()]
-        [4.0, 0.0]
+        [4.0, 0.0, 2.0]
         >>> [round(each, 2) for each in BatchCost(colds=((1, 6.0), (1, 6.0), (4, 12.0), (4, 12.0))).cold()]
-        [5.56, 2.03]
+        [5.56, 2.03, 0.96]
         """
         many, others = 1.0 + len(self.colds), [joined - 1.0 for joined, _ in self.colds]
         sum_s = _COLD_S + math.fsum([extra_s for _, extra_s in self.colds])
         sum_x, sum_xx = math.fsum(others), 1.0 + math.fsum([x * x for x in others])
         sum_xs = math.fsum([x * extra_s for x, (_, extra_s) in zip(others, self.colds, strict=True)])
         other_s = max(0.0, (many * sum_xs - sum_x * sum_s) / (many * sum_xx - sum_x * sum_x))
-        return max(_LEAST_COLD_S, (sum_s - other_s * sum_x) / many), other_s
+        first_s = max(_LEAST_COLD_S, (sum_s - other_s * sum_x) / many)
+        misses = [extra_s - first_s - other_s * x for x, (_, extra_s) in zip(others, self.colds, strict=True)]
+        squares = (_COLD_S / 2) ** 2 + math.fsum([miss * miss for miss in misses])
+        return first_s, other_s, math.sqrt(squares / many)
 
     def raw(self, executors: int) -> tuple[float, float]:
         """F, s, and G, s a record, without the correction."""
@@ -187,11 +196,13 @@ class BatchCost:
 
 
 class Costs:
-    """F(n) and G(n) of a model, each computed once; ``slower``: a factor on both."""
+    """F(n) and G(n) of a model, each computed once; ``deviations``: so many standard deviations longer."""
 
-    def __init__(self, model: BatchCost, slower: float = 1.0) -> None:
+    def __init__(self, model: BatchCost, deviations: float = 0.0) -> None:
         self.cap = model.cap
-        self._first_cold_s, self._other_cold_s = model.cold()
+        first_s, self._other_cold_s, error_s = model.cold()
+        self._first_cold_s = first_s + deviations * error_s / 2
+        slower = math.exp(deviations * model.varies)
         self._model, self._slower = model, slower
         self._known: dict[int, tuple[float, float]] = {}
 

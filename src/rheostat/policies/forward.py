@@ -32,6 +32,7 @@ class Position(NamedTuple):
         in_flight, waiting: records of the running batch, and not yet planned.
         started_s: when the last batch began, ≤ 0.
         oldest_s: when the oldest uncommitted record arrived, ≤ 0.
+        cold_s: what executors that have joined add to the running batch, or to the next one.
         limit_s: lag beyond which the objective is missed.
         curve, at: the arrivals so far, and what time on it is now.
     """
@@ -45,6 +46,7 @@ class Position(NamedTuple):
     limit_s: float
     curve: Curve
     at: float
+    cold_s: float = 0.0
 
 
 class Outlook(NamedTuple):
@@ -69,7 +71,7 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
     curve, limit_s, trigger_s, cap = position.curve, position.limit_s, position.trigger_s, costs.cap or math.inf
     executors, planned, oldest_s, begun_s = position.executors, -position.waiting, position.oldest_s, position.started_s
     upcoming, over_s, last_s, lag_s, joined = list(reversed(joins)), 0.0, 0.0, 0.0, 0
-    records, begin_s = position.in_flight, position.started_s
+    records, begin_s, cold_s = position.in_flight, position.started_s, position.cold_s
     for _ in range(_MOST_BATCHES):
         if records <= 0:
             begin_s = max(last_s, begun_s + trigger_s)
@@ -83,7 +85,7 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
                 break
             planned, begun_s = planned + records, begin_s
         fixed_s, record_s = costs.batch(executors)
-        end_s = begin_s + fixed_s + record_s * records + costs.cold_s(joined)
+        end_s, cold_s = begin_s + fixed_s + record_s * records + cold_s + costs.cold_s(joined), 0.0
         if end_s < 0:  # it is overdue, and lasts on for half as long as it has been so far
             end_s *= -_OVERDUE
         while upcoming and upcoming[-1][0] < end_s:

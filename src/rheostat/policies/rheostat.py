@@ -29,6 +29,7 @@ from rheostat.decide.policy import PolicyContext
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 from rheostat.learn.growth import Trust, find_trend, follow_trust
+from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
@@ -46,7 +47,7 @@ from rheostat.policies.mst import MstOptions, MstPolicy, MstState
 from rheostat.policies.weighing import Choice, Weighing
 from rheostat.text import carry, count, finite, per_second, seconds
 
-_MOST_DEVIATION, _MOST_MARGIN = 0.7, 0.4
+_MOST_DEVIATION = 0.7
 _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
@@ -101,6 +102,7 @@ class RheostatState:
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
     trend: Trust = field(default_factory=Trust)
+    rhythm: Rhythm = field(default_factory=Rhythm)
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
     lowered: tuple[float, float] | None = None
@@ -170,10 +172,10 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return self._decide(sample, state)
 
     def capacity(self, executors: int, state: RheostatState) -> float | None:
-        """Records/s that batches of half the objective's lag work off, by the model of their cost."""
+        """Records/s that batches of half the objective's lag work off; a first, cold batch says nothing of that."""
         if state.measured is not None:
             return self._measured.capacity(executors, state.measured)
-        if not state.cost.is_known:
+        if not state.cost.is_known or state.cost.is_cold:
             return None
         return Costs(state.cost).capacity(executors, self.context.objective.lag_s / 2, 0.0) or None
 
@@ -186,12 +188,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         resumes = state.at is not None and at - state.at > longest_s
         state, past = _resume(state) if resumes else state, state.curve
         curve = extend_curve(past, read_at(assessment), _count_arrived(assessment, past))
-        level, trend = state.level, state.trend
+        level, trend, rhythm = state.level, state.trend, state.rhythm
         if past.times and curve.times[-1] > past.times[-1]:
             lasted_s = curve.times[-1] - past.times[-1]
             lately = rate if resumes else (curve.total - past.total) / lasted_s
             level = follow_level(level, at, lately, rate, self.context.sample_s)
             trend = follow_trust(trend, level, find_trend(level))
+            rhythm = follow_rhythm(rhythm, state.level, level, at, self.context.sample_s)
         start_up = state.start_up
         if assessment.executors is not None:
             last_at = at if state.at is None else state.at
@@ -207,6 +210,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             curve=curve,
             level=level,
             trend=trend,
+            rhythm=rhythm,
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
@@ -285,14 +289,31 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
                     f"{_rates(weighing)}; {sample.n} → {weighing.need}, the one that carries most"
                 )
                 return sample.propose(weighing.need, ReasonCode.SLA_VIOLATED, text, breach_s=breach_s)
+            bounds = sample.assessment.bounds
+            why = "more executors now would change less than they cost"
+            if bounds is not None and sample.n >= bounds.maximum:
+                why = "no more executors are allowed"
+            text = f"{seconds(breach_s)} over the limit are ahead, but {why}: {sample.n} stays"
             return self._doubt_model(sample, past) or sample.propose(
-                sample.n,
-                ReasonCode.STEADY,
-                f"{seconds(breach_s)} over the limit are ahead, but more executors now would change less than they "
-                f"cost: {sample.n} stays",
-                breach_s=breach_s,
+                sample.n, ReasonCode.STEADY, text, breach_s=breach_s
             )
-        return self._decide_healthy(sample, weighing)
+        return self._await_rise(sample) or self._decide_healthy(sample, weighing)
+
+    def _await_rise(self, sample: _Sample) -> _Proposal | None:
+        """What a rise at its regular time needs, no earlier than executors take to start; None: there is none then."""
+        assessment, n, state = sample
+        sample_s = self.context.sample_s
+        rise = state.rhythm.next_rise(assessment.at, sample_s, state.start_up.late_s + sample_s)
+        if rise is None or rise.rate <= state.level.rate:
+            return None
+        weighing, _ = self._weigh(sample, rise.rate)
+        text = f"the load has risen to {per_second(rise.rate)} or more at regular times, and will again in "
+        text += seconds(max(0.0, rise.at - assessment.at))
+        breach_s = weighing.breach_if_waiting(n)
+        if breach_s and weighing.need > n:
+            text += f": to wait for it would breach for {seconds(breach_s)}; {n} → {weighing.need}"
+            return sample.propose(weighing.need, ReasonCode.FORECAST, text, breach_s=breach_s, forecast=rise.rate)
+        return sample.propose(n, ReasonCode.STEADY, f"{text}: {n} stays", forecast=rise.rate)
 
     def _weigh(self, sample: _Sample, least_rate: float = 0.0) -> tuple[Weighing, RheostatState]:
         """The options of this sample, at that rate or more, and the state with what its load needs."""
@@ -300,8 +321,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         level, start_up, sample_s = state.level, state.start_up, self.context.sample_s
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
         trigger_s = assessment.trigger_s or 0.0
-        varies = min(_MOST_MARGIN, state.cost.deviation)
-        period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, varies))
+        period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, state.cost.varies))
         horizon = (sample_s + start_up.median_s + period_s) / sample_s
         growth = state.trend.growth(level, (sample_s + start_up.median_s) / sample_s)
         deviation = level.deviation(horizon) * math.sqrt(1 - growth.explained)
@@ -328,7 +348,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s),
-            (costs, Costs(state.cost, math.exp(varies))),
+            (costs, Costs(state.cost, 1.0)),
             prices,
             terms,
             start_up,
@@ -520,7 +540,16 @@ def _position(assessment: Assessment, n: int, state: RheostatState, limit_s: flo
         limit_s=limit_s,
         curve=state.curve,
         at=at,
+        cold_s=_cold_left_s(assessment, state),
     )
+
+
+def _cold_left_s(assessment: Assessment, state: RheostatState) -> float:
+    """What executors that have joined still add to the running batch, by what is usual and has been seen of it, s."""
+    if state.grew_from is None or assessment.executors is None:
+        return 0.0
+    spent_s = state.cost.colds[-1][1] if state.cost.has_joined else 0.0
+    return max(0.0, Costs(state.cost).cold_s(assessment.executors - state.grew_from) - spent_s)
 
 
 def _rates(weighing: Weighing) -> str:
