@@ -8,7 +8,7 @@ The job decides, and triggers, every 40 s instead of 15 and 10, so that a day ta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 
 from rheostat.config.loading import load_settings
 from rheostat.journal.records import DecisionRecord
-from rheostat.journal.store import MemoryJournal
+from rheostat.journal.store import MemoryJournal, StateStore
 from rheostat.judge.cases import load_job
 from rheostat.load.shapes import parse_shape
 from rheostat.loop.build import build_decision_settings
@@ -111,8 +111,8 @@ class Beats(ManualClock):
         return True
 
 
-class Kept:
-    """The state of the last cycle."""
+class Kept(StateStore):
+    """The state of the last cycle, without a file."""
 
     def __init__(self) -> None:
         self.data: dict[str, Any] | None = None
@@ -120,8 +120,8 @@ class Kept:
     def load(self) -> tuple[dict[str, Any] | None, str | None]:
         return self.data, None
 
-    def save(self, data: dict[str, Any]) -> None:
-        self.data = data
+    def save(self, data: Mapping[str, Any]) -> None:
+        self.data = dict(data)
 
 
 class Seen:
