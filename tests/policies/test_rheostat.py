@@ -135,6 +135,24 @@ def test_a_second_over_the_objective_costs_what_all_allowed_executors_cost():
     assert bounded.target >= free.target
 
 
+def test_a_limit_of_the_guard_on_increases_holds_and_is_planned_with():
+    """One at a time and a minute apart: the same load is met earlier, and by one executor."""
+    limited = RheostatPolicy(
+        RheostatOptions.model_validate({}),
+        PolicyContext(Objective(LAG_S), SAMPLE_S, guard=GuardSettings(largest_step_up=1, cooldown_up_s=60.0)),
+    )
+    jumped = sample(NOW, (3 * 1500 + 3200) / 4, 5, arrived=48_000, waiting=60_000, backlog=80_000, lag_s=30.0)
+    answer, _ = limited.recommend(jumped, watch(STEADY, 5))
+    assert answer.target == 6
+    assert answer.reason.text.endswith("at most 1 at a time: 5 → 6")
+    rises = sample(NOW, (3 * 1500 + 2700) / 4, 5, arrived=40_500, waiting=9000, backlog=24_000)
+    assert policy().recommend(rises, watch(STEADY, 5))[0].target == 5
+    early, _ = limited.recommend(rises, watch(STEADY, 5))
+    assert early.target == 6
+    locked, _ = limited.recommend(rises, replace(watch(STEADY, 5), changed_at=NOW - SAMPLE_S))
+    assert locked.target == 5
+
+
 def test_at_the_greatest_number_that_is_allowed_it_says_so():
     late = sample(NOW, 1600.0, 5, arrived=36_000, waiting=20_000, backlog=40_000, lag_s=45.0, bounds=Bounds(1, 5))
     answer, _ = policy().recommend(late, watch([1500.0] * 30, 5))

@@ -65,6 +65,8 @@ class Terms(NamedTuple):
         sample_s: time between two decisions; start_up_s: D.
         weight: w, executors that a second over the objective costs.
         most, fewest: executors that are allowed; ``most`` None: unknown.
+        step_up: most executors that one increase may add; None: no limit.
+        pause_up_s: least time between two increases; locked_s: until the next one may be.
     """
 
     period_s: float
@@ -74,6 +76,9 @@ class Terms(NamedTuple):
     weight: float
     most: int | None = None
     fewest: int = 1
+    step_up: int | None = None
+    pause_up_s: float = 0.0
+    locked_s: float = 0.0
 
 
 class GoingRate:

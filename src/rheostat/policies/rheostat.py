@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 
 from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
-from rheostat.decide.policy import PolicyContext
+from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
 from rheostat.learn.growth import Trust, find_trend, follow_trust
@@ -137,7 +137,6 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             "warm_up",
             "hold",
             "largest_step",
-            "cooldown_up",
             "cooldown_down",
             "tolerance",
             "scale_down_hold",
@@ -151,6 +150,14 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         self._measured = MstPolicy(MstOptions.model_validate({}), context)
 
     def recommend(self, assessment: Assessment, state: RheostatState) -> _Proposal:
+        proposal, state = self._recommend(assessment, state)
+        n, step = current_target(assessment), self.context.guard.largest_step_up
+        if step is None or n is None or proposal.target is None or proposal.target <= n + step:
+            return proposal, state
+        reason = replace(proposal.reason, text=f"{proposal.reason.text}; at most {step} at a time: {n} → {n + step}")
+        return Recommendation(n + step, reason), state
+
+    def _recommend(self, assessment: Assessment, state: RheostatState) -> _Proposal:
         n, rate = valid_target(assessment), assessment.arrival_rate
         is_new = not _is_read_before(assessment, state)
         if n is None or rate is None or assessment.backlog is None:
@@ -343,6 +350,9 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             weight=state.weight if bounds is None else max(state.weight, float(bounds.maximum)),
             most=None if bounds is None else bounds.maximum,
             fewest=1 if bounds is None else bounds.minimum,
+            step_up=self.context.guard.largest_step_up,
+            pause_up_s=self.context.guard.cooldown_up_s,
+            locked_s=self._locked_s(sample),
         )
         load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s(assessment.at), burst, state.trust)
         prices = GoingRate(costs, load, terms)
@@ -355,6 +365,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             (rate, high_rate),
         )
         return weighing, replace(state, weight=float(weighing.need)) if weighing.need > state.weight else state
+
+    def _locked_s(self, sample: _Sample) -> float:
+        """How long the guard allows no increase yet, s."""
+        changed_at = sample.state.changed_at
+        if changed_at is None:
+            return 0.0
+        return max(0.0, changed_at + self.context.guard.cooldown_up_s - sample.assessment.at)
 
     def _increase(self, sample: _Sample, weighing: Weighing, choice: Choice, breach_s: float) -> _Proposal:
         n, assessment, target = sample.n, sample.assessment, choice.best.executors

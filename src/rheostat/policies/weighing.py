@@ -77,8 +77,12 @@ class Weighing:
     # ------------------------------------------------------------------------------------- playing forward
 
     def _joins(self, more: int, after_s: float) -> Joins:
-        """Executors under way, and so many more that are asked for after that time."""
-        return sorted([*self._under_way, *(self._start_up.arrivals(more, after_s) if more > 0 else ())])
+        """Executors under way, and so many more that are asked for after that time, as fast as the guard allows."""
+        step, joins, asked_s = self.terms.step_up or more, list(self._under_way), max(after_s, self.terms.locked_s)
+        while more > 0:
+            joins += self._start_up.arrivals(min(step, more), asked_s)
+            more, asked_s = more - step, asked_s + self.terms.pause_up_s
+        return sorted(joins)
 
     def _over_after_decrease(self, current: int, number: int) -> float:
         """Those that were asked for last do not come, others leave; and help comes back that is asked for later.
