@@ -166,8 +166,8 @@ def test_low_numbers_that_did_not_last_as_promised_are_trusted_less():
     assert (answer.target, promised.lowered) == (2, (NOW, 600.0))
     _, kept = policy().recommend(sample(NOW + 600.0, 600.0, 2, arrived=600 * 600), promised)
     _, broken = policy().recommend(sample(NOW + 60.0, 600.0, 8), replace(promised, target=2))
-    assert (kept.lowered, kept.trust) == (None, 1.0)
-    assert broken.trust == pytest.approx(1 - 0.2 * 0.9)
+    assert (kept.lowered, kept.lasted) == (None, 1.0)
+    assert broken.lasted == pytest.approx(1 - 0.2 * 0.9)
 
 
 def test_executors_that_cost_more_than_a_change_go_all_at_once():

@@ -46,7 +46,7 @@ class Load(NamedTuple):
         wander: of the rate after a second, records/s; grows with the root of time.
         lasts_s: mean time until the load jumps; None: unknown.
         burst: rate that works the next burst off in time, records/s.
-        trust: how long low numbers have lasted ÷ how long they should have, ≤ 1.
+        lasted: how long low numbers have lasted ÷ how long they should have, ≤ 1.
     """
 
     rate: float
@@ -54,7 +54,7 @@ class Load(NamedTuple):
     wander: float
     lasts_s: float | None = None
     burst: float = 0.0
-    trust: float = 1.0
+    lasted: float = 1.0
 
 
 class Terms(NamedTuple):
@@ -162,7 +162,7 @@ class GoingRate:
         for z, weight in _NOISES:
             growth = rate - capacity + z * 0.5 * rate * self._load.deviation
             mean_s += weight * first_passage_s(growth, z * self._load.wander * 2 / 3, room, longest_s)
-        return mean_s * self._load.trust
+        return mean_s * self._load.lasted
 
     def kept_s(self, executors: int) -> float:
         """T2: how long so many are kept, until their batches have shrunk from τ."""

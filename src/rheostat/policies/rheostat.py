@@ -53,7 +53,7 @@ _LATE = 0.6
 _COOLDOWN_S = 60.0
 _SAME_S = 1e-3
 _LOOK_S = 60.0
-_TRUST_GAIN = 0.2
+_LASTED_GAIN = 0.2
 _PAUSE = 4
 """Samples without figures after which what was going on is over."""
 _SPIKE_LAGS = 2.0
@@ -85,7 +85,7 @@ class RheostatState:
         spike: the last burst of records, for which a decrease leaves enough.
         run_since: of the run that the batch model is of.
         lowered: when the last decrease was, and how long its number should last, s; None: it has, or has not.
-        trust: mean of how long low numbers lasted ÷ how long they should have.
+        lasted: mean of how long low numbers lasted ÷ how long they should have.
         measured: state of ``mst``, while that decides.
     """
 
@@ -106,7 +106,7 @@ class RheostatState:
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
     lowered: tuple[float, float] | None = None
-    trust: float = 1.0
+    lasted: float = 1.0
     measured: MstState | None = None
 
 
@@ -207,7 +207,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             last_at = at if state.at is None else state.at
             start_up = follow_start_up(start_up, at, last_at, assessment.executors, n)
         changed = state.target is not None and n != state.target
-        lowered, trust = _follow_trust(at, n, state)
+        lowered, lasted = _follow_lasted(at, n, state)
         return replace(
             state,
             at=at,
@@ -225,7 +225,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             grew_from=_find_growth(assessment, state),
             run_since=assessment.run_since,
             lowered=lowered,
-            trust=trust,
+            lasted=lasted,
             started_at=find_start(assessment, state.started_at),
         )
 
@@ -354,7 +354,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             pause_up_s=self.context.guard.cooldown_up_s,
             locked_s=self._locked_s(sample),
         )
-        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s(assessment.at), burst, state.trust)
+        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s(assessment.at), burst, state.lasted)
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s),
@@ -410,7 +410,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             f"{n} would be {dearer} executor-seconds dearer"
         )
         figures = {"going_rate": prices.cost, "forecast": weighing.rate}
-        sample = sample._replace(state=replace(sample.state, lowered=(assessment.at, lasts_s / sample.state.trust)))
+        sample = sample._replace(state=replace(sample.state, lowered=(assessment.at, lasts_s / sample.state.lasted)))
         return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
 
     def _usual_rate(self, sample: _Sample) -> float:
@@ -441,15 +441,15 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return sample.propose(target, ReasonCode.SLA_VIOLATED, text, processed_rate=measured)
 
 
-def _follow_trust(at: float, n: int, state: RheostatState) -> tuple[tuple[float, float] | None, float]:
-    """What a decrease promised, and the trust in such promises, after it has been kept or broken by an increase."""
+def _follow_lasted(at: float, n: int, state: RheostatState) -> tuple[tuple[float, float] | None, float]:
+    """What a decrease promised, and what such promises are worth, once it has been kept, or broken by an increase."""
     if state.lowered is None or state.target is None:
-        return None, state.trust
+        return None, state.lasted
     lowered_at, promised_s = state.lowered
     lasted_s = at - lowered_at
     if lasted_s < promised_s and n <= state.target:
-        return state.lowered, state.trust
-    return None, state.trust + _TRUST_GAIN * (min(1.0, lasted_s / promised_s) - state.trust)
+        return state.lowered, state.lasted
+    return None, state.lasted + _LASTED_GAIN * (min(1.0, lasted_s / promised_s) - state.lasted)
 
 
 def _resume(state: RheostatState) -> RheostatState:
