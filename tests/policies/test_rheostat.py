@@ -153,6 +153,29 @@ def test_a_limit_of_the_guard_on_increases_holds_and_is_planned_with():
     assert locked.target == 5
 
 
+def test_help_is_planned_no_faster_than_one_step_a_look():
+    context = PolicyContext(Objective(LAG_S), SAMPLE_S, guard=GuardSettings(largest_step_up=1))
+    jumped = sample(NOW, (3 * 1500 + 3300) / 4, 5, arrived=49_500, waiting=9000, backlog=24_000)
+    slow = RheostatPolicy(RheostatOptions.model_validate({}), context)
+    assert policy().recommend(jumped, watch(STEADY, 5))[0].target == 5
+    assert slow.recommend(jumped, watch(STEADY, 5))[0].target == 6
+
+
+def test_a_look_that_the_guard_closed_still_teaches():
+    before = watch(STEADY, 4)
+    answer, after = policy().recommend(sample(NOW, 1500.0, 4, missing=("settled job",)), before)
+    assert answer.target is None
+    assert (after.at, after.level.count) == (NOW, before.level.count + 1)
+
+
+def test_fewer_executors_than_a_minimum_within_a_wave_are_no_option():
+    stage = {"tasks": (8,), "busy_s": (9.0,), "duration_s": 2.0}
+    model = learn_batch(BatchCost(), Batch(executors=8, slots=8, records=5000.0, driver_s=0.5, **stage), is_first=False)
+    state = replace(watch([500.0] * 30, 8), cost=model)
+    answer, _ = policy().recommend(sample(NOW, 500.0, 8, bounds=Bounds(5, 8)), state)
+    assert answer.target == 5
+
+
 def test_at_the_greatest_number_that_is_allowed_it_says_so():
     late = sample(NOW, 1600.0, 5, arrived=36_000, waiting=20_000, backlog=40_000, lag_s=45.0, bounds=Bounds(1, 5))
     answer, _ = policy().recommend(late, watch([1500.0] * 30, 5))
@@ -165,9 +188,12 @@ def test_low_numbers_that_did_not_last_as_promised_are_trusted_less():
     answer, promised = policy().recommend(low, watch([600.0] * 30, 8))
     assert (answer.target, promised.lowered) == (2, (NOW, 600.0))
     _, kept = policy().recommend(sample(NOW + 600.0, 600.0, 2, arrived=600 * 600), promised)
-    _, broken = policy().recommend(sample(NOW + 60.0, 600.0, 8), replace(promised, target=2))
-    assert (kept.lowered, kept.lasted) == (None, 1.0)
-    assert broken.lasted == pytest.approx(1 - 0.2 * 0.9)
+    _, done = policy().recommend(sample(NOW + SAMPLE_S, 600.0, 2), promised)
+    _, broken = policy().recommend(sample(NOW + 60.0, 600.0, 8, arrived=45 * 600), done)
+    assert (kept.lowered, kept.kept_share) == (None, 1.0)
+    assert broken.kept_share == pytest.approx(1 - 0.2 * 0.9)
+    blocked = policy().recommend(sample(NOW + SAMPLE_S, 3000.0, 8), promised)[1]
+    assert (blocked.kept_share, blocked.lowered) == (1.0, None), "the guard kept eight"
 
 
 def test_executors_that_cost_more_than_a_change_go_all_at_once():

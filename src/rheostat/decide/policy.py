@@ -56,8 +56,9 @@ class Policy(Protocol[S]):
         state_type: a frozen dataclass that pydantic's ``TypeAdapter`` turns into JSON and back; never NaN or infinite.
 
     A policy may also have an attribute ``placing`` (:class:`~rheostat.decide.placement.Placing`): how nodes are taken
-    where they are known. Without it the nearest are. And a method ``unready(state)``: what it does not do yet and what
-    it still needs for that, in words; None: it works as it is meant to.
+    where they are known. Without it the nearest are. A method ``unready(state)``: what it does not do yet and what it
+    still needs for that, in words; None: it works as it is meant to. And ``guard_settings``: names of settings of the
+    guard that it reads itself, though it does their steps.
     """
 
     name: ClassVar[str]

@@ -94,9 +94,14 @@ def no_effect(values: Mapping[str, Any], settings: Settings) -> list[NoEffect]:
     given, policy = dict(_flat(with_preset(values))), _load_policy(settings)
     self_managed: frozenset[str] = frozenset() if policy is None else policy.self_managed_steps
     reasons = dict(_options(given, policy)) | _preset(given, settings, policy)
-    for key, why in chain(
-        _cluster(settings), _bounds(settings), _guard(settings, self_managed), _self_managed(settings, self_managed)
-    ):
+    own: frozenset[str] = getattr(policy, "guard_settings", frozenset())
+    void = chain(
+        _cluster(settings),
+        _bounds(settings),
+        _guard(settings, self_managed),
+        _self_managed(settings, self_managed, own),
+    )
+    for key, why in void:
         reasons.setdefault(key, why)
     return [NoEffect(key, repr(value), reasons[key]) for key, value in given.items() if key in reasons]
 
@@ -183,13 +188,13 @@ def _guard(settings: Settings, self_managed: frozenset[str]) -> Iterator[tuple[s
         yield "guard.scale_down_hold_s", why
 
 
-def _self_managed(settings: Settings, self_managed: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Guard settings that are read only by steps which the policy manages itself."""
+def _self_managed(settings: Settings, self_managed: frozenset[str], own: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Guard settings that are read only by steps which the policy manages itself, and not by the policy (``own``)."""
     for key in type(settings.guard).model_fields:
         readers = [step.name for step in STEPS if key in step.settings]
         if not settings.guard.hold_both:
             readers = [name for name in readers if name != "hold_all" or key == "hold_both"]
-        if readers and self_managed.issuperset(readers) and key not in _BESIDE_STEPS:
+        if readers and self_managed.issuperset(readers) and key not in _BESIDE_STEPS | own:
             steps = " and ".join(readers)
             yield f"guard.{key}", f"the policy {settings.policy} does {steps} by rules of its own"
 

@@ -110,8 +110,9 @@ class BatchCost:
         cap: most records of a batch; None: no limit.
         strange: batches in a row that were not as predicted.
         is_cold: whether it is of a first batch only, which the next one replaces.
-        colds: the last times executors joined: how many did, and by how much their batch and the next were longer, s.
-        has_joined: whether that next batch is still to come.
+        colds: the last times executors joined: how many did, and by how much all batches until the first one at
+            the number were longer, s.
+        cold_is_open: whether that first batch is still to come.
         error: variance of ln(duration ÷ predicted).
     """
 
@@ -127,7 +128,7 @@ class BatchCost:
     strange: int = 0
     is_cold: bool = False
     colds: tuple[tuple[int, float], ...] = ()
-    has_joined: bool = False
+    cold_is_open: bool = False
     error: float = _ERROR
 
     @property
@@ -252,11 +253,11 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     predicted_s = fixed_s + record_s * batch.records
     if is_first:
         usual_s = _SLOW_S
-        if model.has_joined:
+        if model.cold_is_open:
             joined, extra_s = model.colds[-1]
             usual_s += Costs(model).cold_s(joined)
             extra_s += max(0.0, batch.duration_s - predicted_s)
-            model = replace(model, colds=(*model.colds[:-1], (joined, extra_s)), has_joined=False)
+            model = replace(model, colds=(*model.colds[:-1], (joined, extra_s)), cold_is_open=False)
         if batch.duration_s <= _SLOW * predicted_s + usual_s:
             return model
         ratio = (batch.duration_s - usual_s) / predicted_s * model.correction(batch.executors)
@@ -288,10 +289,10 @@ def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
     costs = Costs(model)
     halves = [costs.batch(before), costs.batch(batch.executors)]
     extra_s = batch.duration_s - math.fsum([fixed_s + record_s * batch.records for fixed_s, record_s in halves]) / 2
-    earlier_s = model.colds[-1][1] if model.has_joined else 0.0
-    earlier = model.colds[:-1] if model.has_joined else model.colds
+    earlier_s = model.colds[-1][1] if model.cold_is_open else 0.0
+    earlier = model.colds[:-1] if model.cold_is_open else model.colds
     new = max(1, batch.executors - before), earlier_s + max(0.0, extra_s)
-    return replace(model, colds=(*earlier, new)[-_COLDS:], has_joined=True)
+    return replace(model, colds=(*earlier, new)[-_COLDS:], cold_is_open=True)
 
 
 def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:

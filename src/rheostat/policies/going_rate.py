@@ -3,9 +3,10 @@
 A number that is too low for the load lasts until its batches have grown as long as the lag allows; a higher one then
 makes them short again. One such cycle at the cheapest pair of numbers costs c* executors on average, the *going rate*:
 
-    c* = min (lo · T1 + hi · T2 + (hi − lo) · D + changes + w · lateness) ÷ (T1 + T2)
+    c* = min (lo · T1 + hi · T2 + (hi − lo) · (D + cold) + changes + w · lateness) ÷ (T1 + T2)
 
-T1 is how long ``lo`` lasts, T2 how long ``hi`` is kept, reckoned as two minutes at least; D is the median start-up.
+T1 is how long ``lo`` lasts, T2 how long ``hi`` is kept, reckoned as two minutes at least; D is the median start-up, and
+cold what executors that join add to a batch.
 Where a load needs 4.3 executors, five all the time may be cheapest, or four and six by turns.
 
 Every option is then priced by what it costs beyond c*, in executor-seconds, until it leads into the next cycle: the
@@ -46,7 +47,7 @@ class Load(NamedTuple):
         wander: of the rate after a second, records/s; grows with the root of time.
         lasts_s: mean time until the load jumps; None: unknown.
         burst: rate that works the next burst off in time, records/s.
-        lasted: how long low numbers have lasted ÷ how long they should have, ≤ 1.
+        kept_share: how long low numbers have lasted ÷ how long they should have, ≤ 1.
     """
 
     rate: float
@@ -54,7 +55,7 @@ class Load(NamedTuple):
     wander: float
     lasts_s: float | None = None
     burst: float = 0.0
-    lasted: float = 1.0
+    kept_share: float = 1.0
 
 
 class Terms(NamedTuple):
@@ -124,7 +125,7 @@ class GoingRate:
 
     def helps(self, executors: int) -> bool:
         """Whether so many carry more than one fewer: waves of tasks make some numbers useless."""
-        return executors == 1 or self.carries(executors) > self.carries(executors - 1) * (1 + 1e-9)
+        return executors <= max(1, self.least) or self.carries(executors) > self.carries(executors - 1) * (1 + 1e-9)
 
     def numbers_from(self, first: int, last: int) -> Iterator[int]:
         """Numbers worth a look, ascending: all of a few, of many those that differ by a sixteenth."""
@@ -162,7 +163,7 @@ class GoingRate:
         for z, weight in _NOISES:
             growth = rate - capacity + z * 0.5 * rate * self._load.deviation
             mean_s += weight * first_passage_s(growth, z * self._load.wander * 2 / 3, room, longest_s)
-        return mean_s * self._load.lasted
+        return mean_s * self._load.kept_share
 
     def kept_s(self, executors: int) -> float:
         """T2: how long so many are kept, until their batches have shrunk from τ."""

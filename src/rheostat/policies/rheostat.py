@@ -39,7 +39,6 @@ from rheostat.policies.capacity import (
     propose_nothing,
     round_up,
     spike_rate,
-    valid_target,
 )
 from rheostat.policies.forward import Position
 from rheostat.policies.going_rate import GoingRate, Load, Terms
@@ -53,7 +52,7 @@ _LATE = 0.6
 _COOLDOWN_S = 60.0
 _SAME_S = 1e-3
 _LOOK_S = 60.0
-_LASTED_GAIN = 0.2
+_KEPT_GAIN, _LEAST_KEPT = 0.2, 0.35
 _PAUSE = 4
 """Samples without figures after which what was going on is over."""
 _SPIKE_LAGS = 2.0
@@ -76,7 +75,7 @@ class RheostatState:
     """What is remembered from sample to sample.
 
     Attributes:
-        at, target: time and current target of the last sample; ``read_at``: when its figures were read.
+        at, target: time and current target of the last sample.
         changed_at: when the target was changed last.
         started_at: when the last batch began.
         backlog: at the last sample.
@@ -84,13 +83,12 @@ class RheostatState:
         grew_from: executors before the last ones joined, until one has ended that began with all of them.
         spike: the last burst of records, for which a decrease leaves enough.
         run_since: of the run that the batch model is of.
-        lowered: when the last decrease was, and how long its number should last, s; None: it has, or has not.
-        lasted: mean of how long low numbers lasted ÷ how long they should have.
+        lowered: when the last decrease was, and how long its number should last, s; None: no decrease is watched.
+        kept_share: mean of how long low numbers lasted ÷ how long they should have.
         measured: state of ``mst``, while that decides.
     """
 
     at: float | None = None
-    read_at: float | None = None
     target: int | None = None
     changed_at: float | None = None
     started_at: float | None = None
@@ -106,7 +104,7 @@ class RheostatState:
     cost: BatchCost = field(default_factory=BatchCost)
     start_up: StartUp = field(default_factory=StartUp)
     lowered: tuple[float, float] | None = None
-    lasted: float = 1.0
+    kept_share: float = 1.0
     measured: MstState | None = None
 
 
@@ -145,6 +143,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         }
     )
 
+    guard_settings: ClassVar[frozenset[str]] = frozenset({"largest_step_up"})
+
     def __init__(self, options: RheostatOptions, context: PolicyContext) -> None:
         super().__init__(options, context)
         self._measured = MstPolicy(MstOptions.model_validate({}), context)
@@ -158,9 +158,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return Recommendation(n + step, reason), state
 
     def _recommend(self, assessment: Assessment, state: RheostatState) -> _Proposal:
-        n, rate = valid_target(assessment), assessment.arrival_rate
-        is_new = not _is_read_before(assessment, state)
-        if n is None or rate is None or assessment.backlog is None:
+        n, is_new = current_target(assessment), not _is_read_before(assessment, state)
+        if not n or assessment.invalid or assessment.arrival_rate is None or assessment.backlog is None:
             if is_new and assessment.arrived is not None:  # else the next look counts from the last one that knew
                 curve = extend_curve(state.curve, read_at(assessment), float(assessment.arrived))
                 state = replace(state, curve=curve)
@@ -170,6 +169,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             text = f"nothing new is known since the last look, the figures are {age} old: {n} stays"
             return _Sample(assessment, n, state).propose(n, ReasonCode.METRICS_STALE, text)
         sample = _Sample(assessment, n, self._follow(assessment, n, state))
+        if assessment.missing:
+            return propose_nothing(assessment, ""), sample.state
         if not sample.state.cost.is_known or not has_batches(assessment):
             return self._decide_measured(sample)
         if sample.state.measured is not None:
@@ -201,19 +202,19 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             lately = rate if resumes else (curve.total - past.total) / lasted_s
             level = follow_level(level, at, lately, rate, self.context.sample_s)
             trend = follow_trust(trend, level, find_trend(level))
-            rhythm = follow_rhythm(rhythm, state.level, level, at, self.context.sample_s)
+            if not resumes:
+                rhythm = follow_rhythm(rhythm, state.level, level, at, self.context.sample_s)
         start_up = state.start_up
         if assessment.executors is not None:
             last_at = at if state.at is None else state.at
             start_up = follow_start_up(start_up, at, last_at, assessment.executors, n)
         changed = state.target is not None and n != state.target
-        lowered, lasted = _follow_lasted(at, n, state)
+        lowered, kept_share = _follow_promise(at, n, state)
         return replace(
             state,
             at=at,
-            read_at=read_at(assessment),
             target=n,
-            changed_at=at if changed else state.changed_at,
+            changed_at=state.at if changed else state.changed_at,
             curve=curve,
             level=level,
             trend=trend,
@@ -225,7 +226,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             grew_from=_find_growth(assessment, state),
             run_since=assessment.run_since,
             lowered=lowered,
-            lasted=lasted,
+            kept_share=kept_share,
             started_at=find_start(assessment, state.started_at),
         )
 
@@ -236,13 +237,20 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             cost = replace(cost, is_cold=True)  # maybe other code: the first batch of the run replaces it
         if cost.cap != assessment.batch_cap:
             cost = replace(cost, cap=assessment.batch_cap)
+        before, now = state.start_up.registered, assessment.executors
+        if before is not None and now is not None and now < before:
+            cost = replace(cost, cold_is_open=False)
+        grew_from = (
+            before if state.grew_from is None and before is not None and now and now > before else state.grew_from
+        )
         batches = read_batches(assessment) if has_batches(assessment) else []
-        for later, batch in enumerate(reversed(batches)):
-            done = max(0, assessment.batches - (len(batches) - 1 - later))
-            if not done and state.grew_from is not None:
-                cost = learn_cold(cost, batch, state.grew_from)
-            if (done or not cost.is_known) and not assessment.slow_executors:
-                cost = learn_batch(cost, batch, is_first=done < 2)
+        done = [max(0, assessment.batches - later) for later in reversed(range(len(batches)))]
+        joined = [batch for batch, place in zip(batches, done, strict=True) if not place]
+        if joined and grew_from is not None:
+            cost = learn_cold(cost, max(joined, key=lambda batch: batch.duration_s), grew_from)
+        for batch, place in zip(batches, done, strict=True):
+            if (place or not cost.is_known) and not assessment.slow_executors:
+                cost = learn_batch(cost, batch, is_first=place < 2)
         return cost
 
     # ------------------------------------------------------------------------------------------ without a model
@@ -300,6 +308,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             why = "more executors now would change less than they cost"
             if bounds is not None and sample.n >= bounds.maximum:
                 why = "no more executors are allowed"
+            elif weighing.terms.locked_s:
+                why = f"the next increase is allowed in {seconds(weighing.terms.locked_s)}"
             text = f"{seconds(breach_s)} over the limit are ahead, but {why}: {sample.n} stays"
             return self._doubt_model(sample, past) or sample.propose(
                 sample.n, ReasonCode.STEADY, text, breach_s=breach_s
@@ -354,7 +364,9 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             pause_up_s=self.context.guard.cooldown_up_s,
             locked_s=self._locked_s(sample),
         )
-        load = Load(rate, math.sqrt(level.variance), wander, level.between_jumps_s(assessment.at), burst, state.lasted)
+        load = Load(
+            rate, math.sqrt(level.variance), wander, level.between_jumps_s(assessment.at), burst, state.kept_share
+        )
         prices = GoingRate(costs, load, terms)
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s),
@@ -410,7 +422,9 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             f"{n} would be {dearer} executor-seconds dearer"
         )
         figures = {"going_rate": prices.cost, "forecast": weighing.rate}
-        sample = sample._replace(state=replace(sample.state, lowered=(assessment.at, lasts_s / sample.state.lasted)))
+        sample = sample._replace(
+            state=replace(sample.state, lowered=(assessment.at, lasts_s / sample.state.kept_share))
+        )
         return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
 
     def _usual_rate(self, sample: _Sample) -> float:
@@ -441,15 +455,18 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return sample.propose(target, ReasonCode.SLA_VIOLATED, text, processed_rate=measured)
 
 
-def _follow_lasted(at: float, n: int, state: RheostatState) -> tuple[tuple[float, float] | None, float]:
+def _follow_promise(at: float, n: int, state: RheostatState) -> tuple[tuple[float, float] | None, float]:
     """What a decrease promised, and what such promises are worth, once it has been kept, or broken by an increase."""
     if state.lowered is None or state.target is None:
-        return None, state.lasted
+        return None, state.kept_share
     lowered_at, promised_s = state.lowered
+    if lowered_at == state.at and n >= state.target:
+        return None, state.kept_share  # the guard did not let it happen
     lasted_s = at - lowered_at
     if lasted_s < promised_s and n <= state.target:
-        return state.lowered, state.lasted
-    return None, state.lasted + _LASTED_GAIN * (min(1.0, lasted_s / promised_s) - state.lasted)
+        return state.lowered, state.kept_share
+    share = min(1.0, lasted_s / promised_s) if promised_s else 1.0
+    return None, max(_LEAST_KEPT, state.kept_share + _KEPT_GAIN * (share - state.kept_share))
 
 
 def _resume(state: RheostatState) -> RheostatState:
@@ -467,6 +484,7 @@ def _resume(state: RheostatState) -> RheostatState:
         level=forget_level(state.level),
         trend=replace(state.trend, slopes=()),
         start_up=replace(state.start_up, open=(), waited_s=0.0, registered=None),
+        cost=replace(state.cost, cold_is_open=False),
     )
 
 
@@ -500,7 +518,9 @@ def read_batches(assessment: Assessment) -> list[Batch]:
         records = sum([each or 0 for each in covered])
         if not records or not ended.duration_s:
             continue
-        stages = [stage for stage in ended.stages if stage.tasks] or [StageWork(0, ended.duration_s * slots)]
+        stages = [stage for stage in ended.stages if stage.tasks]
+        if not any(stage.busy_s for stage in stages):
+            stages = [StageWork(0, ended.duration_s * slots)]
         found.append(
             Batch(
                 executors=executors,
@@ -529,9 +549,9 @@ def read_at(assessment: Assessment) -> float:
 
 def _is_read_before(assessment: Assessment, state: RheostatState) -> bool:
     """Whether the figures are those of the last look, or older: none have arrived since as far as they tell."""
-    if state.at is None or state.read_at is None or assessment.at <= state.at:
+    if state.at is None or not state.curve.times or assessment.at <= state.at:
         return False
-    return read_at(assessment) <= state.read_at + _SAME_S
+    return read_at(assessment) <= state.curve.times[-1] + _SAME_S
 
 
 def find_start(assessment: Assessment, before: float | None) -> float | None:
@@ -565,7 +585,7 @@ def _cold_left_s(assessment: Assessment, state: RheostatState) -> float:
     """What executors that have joined still add to the running batch, by what is usual and has been seen of it, s."""
     if state.grew_from is None or assessment.executors is None:
         return 0.0
-    spent_s = state.cost.colds[-1][1] if state.cost.has_joined else 0.0
+    spent_s = state.cost.colds[-1][1] if state.cost.cold_is_open else 0.0
     return max(0.0, Costs(state.cost).cold_s(assessment.executors - state.grew_from) - spent_s)
 
 

@@ -77,12 +77,19 @@ class Weighing:
     # ------------------------------------------------------------------------------------- playing forward
 
     def _joins(self, more: int, after_s: float) -> Joins:
-        """Executors under way, and so many more that are asked for after that time, as fast as the guard allows."""
-        step, joins, asked_s = self.terms.step_up or more, list(self._under_way), max(after_s, self.terms.locked_s)
-        while more > 0:
-            joins += self._start_up.arrivals(min(step, more), asked_s)
-            more, asked_s = more - step, asked_s + self.terms.pause_up_s
-        return sorted(joins)
+        """Executors under way, and so many more that are asked for after that time."""
+        return sorted([*self._under_way, *self._help(more, max(after_s, self.terms.locked_s))])
+
+    def _help(self, more: int, asked_s: float) -> list[tuple[float, int]]:
+        """When so many executors join, asked for as fast as the guard allows; none that come after the play."""
+        terms, found = self.terms, list[tuple[float, int]]()
+        step, sample_s = terms.step_up or more, terms.sample_s
+        pause_s = sample_s * max(1, math.ceil(terms.pause_up_s / sample_s))
+        until_s = asked_s + sample_s + _LONG * terms.period_s
+        while more > 0 and asked_s <= until_s:
+            found += self._start_up.arrivals(min(step, more), asked_s)
+            more, asked_s = more - step, asked_s + pause_s
+        return found
 
     def _over_after_decrease(self, current: int, number: int) -> float:
         """Those that were asked for last do not come, others leave; and help comes back that is asked for later.
@@ -92,7 +99,7 @@ class Weighing:
         registered, sample_s = self._position.executors, self.terms.sample_s
         come = self._under_way[: max(0, number - registered)]
         leave = [(sample_s / 2, number - registered)] if number < registered else []
-        help_ = self._start_up.arrivals(current - number, 2 * sample_s)
+        help_ = self._help(current - number, max(2 * sample_s, self.terms.pause_up_s))
         over_s = self._over_s(sorted([*come, *leave, *help_]), _LONG)
         return min(over_s, self._over_s([*come, *leave], _LONG)) if over_s else 0.0
 
