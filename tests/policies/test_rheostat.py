@@ -169,8 +169,8 @@ def test_a_look_that_the_guard_closed_still_teaches():
 
 
 def test_fewer_executors_than_a_minimum_within_a_wave_are_no_option():
-    stage = {"tasks": (8,), "busy_s": (9.0,), "duration_s": 2.0}
-    model = learn_batch(BatchCost(), Batch(executors=8, slots=8, records=5000.0, driver_s=0.5, **stage), is_first=False)
+    batch = Batch(8, 8, records=5000.0, duration_s=2.0, tasks=(8,), busy_s=(9.0,), driver_s=0.5)
+    model = learn_batch(BatchCost(), batch, is_first=False)
     state = replace(watch([500.0] * 30, 8), cost=model)
     answer, _ = policy().recommend(sample(NOW, 500.0, 8, bounds=Bounds(5, 8)), state)
     assert answer.target == 5
