@@ -145,3 +145,9 @@ def test_the_example_in_the_reference_has_no_idle_key():
 
     values = yaml.safe_load(example)
     assert no_effect(values, check_settings(values)) == []
+
+
+def test_a_setting_that_a_policy_reads_itself_has_an_effect():
+    given = {"guard": {"largest_step_up": 2, "largest_step_down": 3}}
+    assert set(idle(**given, policy="rheostat")) == {"guard.largest_step_down"}
+    assert set(idle(**given, policy="ds2")) == {"guard.largest_step_up", "guard.largest_step_down"}
