@@ -20,7 +20,8 @@ _SQUARED_DOUBT = 4.0
 """Two standard errors, squared."""
 _FEWEST = 6
 _HORIZONS = HORIZONS[:FEWEST_HORIZONS]
-_KEPT = _HORIZONS[-1]
+REACH = _HORIZONS[-1]
+"""Samples that a trend reaches back, and is believed ahead."""
 _MOST = 0.5
 
 
@@ -55,7 +56,7 @@ class Trust:
         if explained < max(_LEAST_EXPLAINED, _SQUARED_DOUBT / (_SQUARED_DOUBT + apart)):
             return Growth()
         share = min(1.0, link / square)
-        return Growth(min(max(share * self.slopes[-1] * min(samples, _KEPT), -_MOST), _MOST), min(explained, 0.9))
+        return Growth(min(max(share * self.slopes[-1] * min(samples, REACH), -_MOST), _MOST), min(explained, 0.9))
 
 
 def follow_trust(past: Trust, level: Level, slope: float) -> Trust:
@@ -67,12 +68,12 @@ def follow_trust(past: Trust, level: Level, slope: float) -> Trust:
         predicted, gain = past.slopes[-samples] * (samples + 1) / 2, memory_gain(samples, level.count)
         links[place] += gain * (miss * predicted - links[place])
         squares[place] += gain * (predicted * predicted - squares[place])
-    return Trust((*past.slopes, slope)[-_KEPT:], tuple(links), tuple(squares))
+    return Trust((*past.slopes, slope)[-REACH:], tuple(links), tuple(squares))
 
 
 def find_trend(level: Level) -> float:
     """The slope of a line through the last samples since a jump, growth of ln(rate) a sample; 0 if in doubt."""
-    rates = level.rates[-min(level.calm, _KEPT) :] if level.calm else ()
+    rates = level.rates[-min(level.calm, REACH) :] if level.calm else ()
     count = len(rates)
     if count < _FEWEST or min(rates) <= 0:
         return 0.0

@@ -24,6 +24,39 @@ Joins = Sequence[tuple[float, int]]
 """When executors join, s from now, ascending, and how many each time; fewer than 0 leave."""
 
 
+class Forecast(NamedTuple):
+    """What arrives from now on: ``rate`` records/s, growing by ``ramp`` records/s² for ``ramp_s`` seconds.
+
+    >>> rises = Forecast(100.0, 2.0, 10.0)
+    >>> rises.total(10.0), rises.total(20.0), rises.last_rate
+    (1100.0, 2300.0, 120.0)
+    >>> [round(rises.time_of(records), 6) for records in (1100.0, 2300.0)]
+    [10.0, 20.0]
+    """
+
+    rate: float
+    ramp: float = 0.0
+    ramp_s: float = 0.0
+
+    @property
+    def last_rate(self) -> float:
+        return self.rate + self.ramp * self.ramp_s
+
+    def total(self, after_s: float) -> float:
+        """Records that have arrived then; fewer than 0 before now."""
+        risen_s = min(max(after_s, 0.0), self.ramp_s)
+        return self.rate * after_s + self.ramp * risen_s * (after_s - risen_s / 2)
+
+    def time_of(self, records: float) -> float:
+        """When so many have arrived, s from now."""
+        if not self.ramp or records <= 0:
+            return records / self.rate if self.rate > 0 else math.inf
+        in_ramp = self.total(self.ramp_s)
+        if records > in_ramp:
+            return self.ramp_s + (records - in_ramp) / self.last_rate
+        return (math.sqrt(self.rate * self.rate + 2 * self.ramp * records) - self.rate) / self.ramp
+
+
 class Position(NamedTuple):
     """Where the job stands now, which is second 0.
 
@@ -57,15 +90,15 @@ class Outlook(NamedTuple):
     executors: int
 
 
-def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s: float) -> Outlook:
-    """Play batches until one begins after the horizon, with so many records/s arriving.
+def play(position: Position, costs: Costs, load: Forecast, joins: Joins, horizon_s: float) -> Outlook:
+    """Play batches until one begins after the horizon, with this load.
 
     10 s of records are 2 s of work for one executor, and those of a batch wait for the trigger before it:
 
     >>> from rheostat.learn.batch_cost import BatchCost
     >>> model = BatchCost(stages=((1, 0.0, 0.002),))
     >>> start = Position(1, 0, 1000, -10.0, -10.0, 10.0, 11.0, Curve((0.0, 10.0), (0.0, 1000.0)), 10.0)
-    >>> play(start, Costs(model), 100.0, (), 25.0)
+    >>> play(start, Costs(model), Forecast(100.0), (), 25.0)
     Outlook(over_s=3.0, lag_s=12.0, executors=1)
     """
     curve, limit_s, trigger_s, cap = position.curve, position.limit_s, position.trigger_s, costs.cap or math.inf
@@ -80,7 +113,7 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
             while upcoming and upcoming[-1][0] <= begin_s:
                 count = upcoming.pop()[1]
                 executors, joined = executors + count, joined + max(0, count)
-            records = min(rate * begin_s - planned, cap)
+            records = min(load.total(begin_s) - planned, cap)
             if records <= 0:
                 break
             planned, begun_s = planned + records, begin_s
@@ -99,12 +132,5 @@ def play(position: Position, costs: Costs, rate: float, joins: Joins, horizon_s:
         joined = 0
         over_s += max(0.0, end_s - max(last_s, oldest_s + limit_s))
         lag_s, last_s, records = end_s - oldest_s, end_s, 0.0
-        oldest_s = _arrived_s(planned, rate, curve, position.at)
+        oldest_s = load.time_of(planned) if planned >= 0 else curve.time_of(curve.total + planned) - position.at
     return Outlook(over_s, lag_s, executors)
-
-
-def _arrived_s(records: float, rate: float, curve: Curve, at: float) -> float:
-    """When the record of this number arrives; 0 is the last one that has arrived."""
-    if records >= 0:
-        return records / rate if rate > 0 else math.inf
-    return curve.time_of(curve.total + records) - at

@@ -47,6 +47,7 @@ class Load(NamedTuple):
         wander: of the rate after a second, records/s; grows with the root of time.
         lasts_s: mean time until the load jumps; None: unknown.
         burst: rate that works the next burst off in time, records/s.
+        ramp, ramp_s: by how much it grows, records/s², and for how long that is believed, s.
         kept_share: how long low numbers have lasted ÷ how long they should have, ≤ 1.
     """
 
@@ -55,6 +56,8 @@ class Load(NamedTuple):
     wander: float
     lasts_s: float | None = None
     burst: float = 0.0
+    ramp: float = 0.0
+    ramp_s: float = 0.0
     kept_share: float = 1.0
 
 
@@ -162,8 +165,19 @@ class GoingRate:
         mean_s = 0.0
         for z, weight in _NOISES:
             growth = rate - capacity + z * 0.5 * rate * self._load.deviation
-            mean_s += weight * first_passage_s(growth, z * self._load.wander * 2 / 3, room, longest_s)
+            mean_s += weight * self._passage_s(growth, z * self._load.wander * 2 / 3, room, longest_s)
         return mean_s * self._load.kept_share
+
+    def _passage_s(self, growth: float, widening: float, room: float, longest_s: float) -> float:
+        """When the buffer is used up, with the ramp of the load."""
+        ramp, ramp_s = self._load.ramp, self._load.ramp_s
+        if not ramp:
+            return first_passage_s(growth, widening, room, longest_s)
+        behind = ramp * ramp_s * ramp_s / 2
+        after_s = first_passage_s(growth + ramp * ramp_s, widening, room + behind, longest_s)
+        if after_s >= ramp_s:
+            return after_s
+        return (math.sqrt(growth * growth + 2 * ramp * room) - growth) / ramp
 
     def kept_s(self, executors: int) -> float:
         """T2: how long so many are kept, until their batches have shrunk from τ."""

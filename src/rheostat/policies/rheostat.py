@@ -28,7 +28,7 @@ from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
-from rheostat.learn.growth import Trust, find_trend, follow_trust
+from rheostat.learn.growth import REACH, Trust, find_trend, follow_trust
 from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
@@ -40,7 +40,7 @@ from rheostat.policies.capacity import (
     round_up,
     spike_rate,
 )
-from rheostat.policies.forward import Position
+from rheostat.policies.forward import Forecast, Position
 from rheostat.policies.going_rate import GoingRate, Load, Terms
 from rheostat.policies.mst import MstOptions, MstPolicy, MstState
 from rheostat.policies.weighing import Choice, Weighing
@@ -335,28 +335,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     def _weigh(self, sample: _Sample, least_rate: float = 0.0) -> tuple[Weighing, RheostatState]:
         """The options of this sample, at that rate or more, and the state with what its load needs."""
         assessment, n, state = sample
-        level, start_up, sample_s = state.level, state.start_up, self.context.sample_s
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
-        trigger_s = assessment.trigger_s or 0.0
-        period_s = (assessment.period_s or 0.0) * (1 - max(self.options.margin, state.cost.varies))
-        horizon = (sample_s + start_up.median_s + period_s) / sample_s
-        growth = state.trend.growth(level, (sample_s + start_up.median_s) / sample_s)
-        deviation = level.deviation(horizon) * math.sqrt(1 - growth.explained)
-        burst = spike_rate(state.spike, self.context.objective.lag_s, trigger_s)
-        rate = level.rate
-        if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
-            rate = min(rate, assessment.arrival_rate or 0.0)
-        rate = max(rate, least_rate)
-        high_rate = rate * math.exp(min(_MOST_DEVIATION, max(0.0, growth.log + deviation)))
-        rate *= math.exp(max(0.0, growth.log))
-        wander = 1.5 * rate * math.sqrt(level.errors[-1] / (level.longest * sample_s))
-        costs = Costs(state.cost)
-        bounds = assessment.bounds
+        trigger_s, bounds = assessment.trigger_s or 0.0, assessment.bounds
         terms = Terms(
-            period_s=period_s,
+            period_s=(assessment.period_s or 0.0) * (1 - max(self.options.margin, state.cost.varies)),
             trigger_s=trigger_s,
-            sample_s=sample_s,
-            start_up_s=start_up.median_s,
+            sample_s=self.context.sample_s,
+            start_up_s=state.start_up.median_s,
             weight=state.weight if bounds is None else max(state.weight, float(bounds.maximum)),
             most=None if bounds is None else bounds.maximum,
             fewest=1 if bounds is None else bounds.minimum,
@@ -364,19 +349,43 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             pause_up_s=self.context.guard.cooldown_up_s,
             locked_s=self._locked_s(sample),
         )
-        load = Load(
-            rate, math.sqrt(level.variance), wander, level.between_jumps_s(assessment.at), burst, state.kept_share
-        )
-        prices = GoingRate(costs, load, terms)
+        load, now_rate, more = self._read_load(sample, terms, least_rate)
+        costs = Costs(state.cost)
         weighing = Weighing(
             _position(assessment, n, state, limit_s, trigger_s),
             (costs, Costs(state.cost, 1.0)),
-            prices,
+            GoingRate(costs, load, terms),
             terms,
-            start_up,
-            (rate, high_rate),
+            state.start_up,
+            (load.rate, load.rate * more),
+            (Forecast(now_rate, load.ramp, load.ramp_s), Forecast(now_rate * more, load.ramp, load.ramp_s)),
         )
         return weighing, replace(state, weight=float(weighing.need)) if weighing.need > state.weight else state
+
+    def _read_load(self, sample: _Sample, terms: Terms, least_rate: float) -> tuple[Load, float, float]:
+        """The load when help would have come, the present rate, and the factor of one standard deviation."""
+        level, trend, sample_s = sample.state.level, sample.state.trend, terms.sample_s
+        ahead_s = min(sample_s + terms.start_up_s, REACH * sample_s)
+        growth = trend.growth(level, ahead_s / sample_s)
+        deviation = level.deviation((sample_s + terms.start_up_s + terms.period_s) / sample_s)
+        deviation *= math.sqrt(1 - growth.explained)
+        burst = spike_rate(sample.state.spike, self.context.objective.lag_s, terms.trigger_s)
+        now_rate = level.rate
+        if burst and level.calm == 0:  # a load of bursts: this one has been over as soon as it came before
+            now_rate = min(now_rate, sample.assessment.arrival_rate or 0.0)
+        now_rate, rise = max(now_rate, least_rate), max(0.0, growth.log)
+        rate = now_rate * math.exp(rise)
+        load = Load(
+            rate=rate,
+            deviation=math.sqrt(level.variance),
+            wander=1.5 * rate * math.sqrt(level.errors[-1] / (level.longest * sample_s)),
+            lasts_s=level.between_jumps_s(sample.assessment.at),
+            burst=burst,
+            ramp=(rate - now_rate) / ahead_s,
+            ramp_s=REACH * sample_s,
+            kept_share=sample.state.kept_share,
+        )
+        return load, now_rate, math.exp(max(0.0, min(_MOST_DEVIATION, rise + deviation) - rise))
 
     def _locked_s(self, sample: _Sample) -> float:
         """How long the guard allows no increase yet, s."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from rheostat.learn.batch_cost import Costs
 from rheostat.learn.start_up import StartUp
-from rheostat.policies.forward import Joins, Position, play
+from rheostat.policies.forward import Forecast, Joins, Position, play
 from rheostat.policies.going_rate import CHANGE, GoingRate, Terms
 
 _RECOVERY_S = 1800.0
@@ -48,8 +48,8 @@ class Weighing:
     """One decision.
 
     Attributes:
-        rate, high_rate: the forecast, and one standard deviation more, records/s; ``costs``: of batches at either, as
-            they are predicted and one standard deviation longer.
+        rate, high_rate: the forecast of when help would have come, and one standard deviation more, records/s;
+            ``loads``: of either, from now on; ``costs``: of batches, as they are predicted and one deviation longer.
         need: the least number that carries the higher rate.
     """
 
@@ -61,12 +61,13 @@ class Weighing:
         terms: Terms,
         start_up: StartUp,
         rates: tuple[float, float],
+        loads: tuple[Forecast, Forecast],
     ) -> None:
         self.prices, self.terms = prices, terms
         self.rate, self.high_rate = rates
         self.need = prices.least_for(self.high_rate)
         self._position, self._start_up = position, start_up
-        self._scenarios = ((self.high_rate, costs[1]), (self.rate, costs[0]))
+        self._scenarios = ((loads[1], costs[1]), (loads[0], costs[0]))
         self._under_way = start_up.under_way(position.at)
 
     @property
@@ -107,8 +108,8 @@ class Weighing:
         """Mean seconds over the objective of both scenarios; with ``recovers`` also those until it is met again."""
         horizon_s = self.terms.sample_s + self._start_up.late_s + batches * self.terms.period_s
         mean_s = 0.0
-        for rate, costs in self._scenarios:
-            seen = play(self._position, costs, rate, joins, horizon_s)
+        for load, costs in self._scenarios:
+            seen, rate = play(self._position, costs, load, joins, horizon_s), load.last_rate
             over_s = seen.over_s
             if recovers and seen.lag_s > self._position.limit_s:
                 gain = self.prices.carries(max(1, seen.executors)) - rate
