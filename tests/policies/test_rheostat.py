@@ -126,6 +126,16 @@ def test_a_dip_of_the_last_samples_is_no_reason_for_a_decrease():
     assert answer.reason.figures["forecast"] == pytest.approx(1300.0, rel=0.01)
 
 
+def test_a_load_that_falls_steadily_is_no_dip():
+    falls = [4000.0 * 0.97**place for place in range(60)]
+    now = sample(SAMPLE_S * 61, 1.05 * falls[-1], 4, arrived=round(falls[-1] * SAMPLE_S))
+    answer, after = policy().recommend(now, watch(falls, 4))
+    assert after.curve.rate_since(now.at - 60.0) > after.level.rate
+    assert answer.target is not None
+    assert answer.target < 4
+    assert answer.reason.figures["forecast"] == pytest.approx(after.level.rate)
+
+
 def test_a_second_over_the_objective_costs_what_all_allowed_executors_cost():
     late = sample(NOW, 1500.0, 4, arrived=30_000, waiting=30_000, backlog=60_000, lag_s=40.0)
     bounded, _ = policy().recommend(replace(late, bounds=Bounds(1, 40)), watch(STEADY, 4))

@@ -437,8 +437,10 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
 
     def _usual_rate(self, sample: _Sample) -> float:
-        """Records/s over the last minute, if the load has not jumped since: a dip is no reason for a decrease."""
+        """Records/s over the last minute, since a dip is no reason for a decrease; 0 if the load has jumped, or falls."""
         curve, level = sample.state.curve, sample.state.level
+        if sample.state.trend.growth(level, REACH).log < 0:
+            return 0.0
         since = sample.assessment.at - min(_LOOK_S, level.calm * self.context.sample_s)
         if (level.jumps and level.jumps[-1] > since) or not curve.times or curve.times[0] > since:
             return 0.0
