@@ -437,7 +437,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
 
     def _usual_rate(self, sample: _Sample) -> float:
-        """Records/s over the last minute, since a dip is no reason for a decrease; 0 if the load has jumped, or falls."""
+        """Records/s over the last minute, since a dip is no reason for a decrease; 0 if the load jumped, or falls."""
         curve, level = sample.state.curve, sample.state.level
         if sample.state.trend.growth(level, REACH).log < 0:
             return 0.0
