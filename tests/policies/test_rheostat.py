@@ -186,6 +186,14 @@ def test_fewer_executors_than_a_minimum_within_a_wave_are_no_option():
     assert answer.target == 5
 
 
+def test_executors_that_come_back_after_all_were_lost_teach_nothing_of_joining():
+    lost = watch(STEADY, 4)
+    lost = replace(lost, start_up=replace(lost.start_up, registered=0))
+    ended = (Ended(NOW - 1.0, 7, 12.0, planning_s=0.1, commit_s=0.1, offsets=(15_000,)),)
+    _, back = policy().recommend(sample(NOW, 1500.0, 4, batches=0, ended=ended), lost)
+    assert (back.grew_from, back.cost.colds) == (None, ())
+
+
 def test_at_the_greatest_number_that_is_allowed_it_says_so():
     late = sample(NOW, 1600.0, 5, arrived=36_000, waiting=20_000, backlog=40_000, lag_s=45.0, bounds=Bounds(1, 5))
     answer, _ = policy().recommend(late, watch([1500.0] * 30, 5))

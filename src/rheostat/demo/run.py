@@ -379,7 +379,7 @@ class _Stage:
         opened_at = time.time()
         self._ground.open()
         self._require("starting", self._watch.querying, _SESSION_S, "the query did not start")
-        paused = self._measures or self._plan.waits_until_warm
+        paused = self._waits_until_warm
         if paused:
             os.kill(self._driver.pid, _PAUSE)
             self._wait("starting", lambda: bool(sizing.finished_batches(self._watch.observations())), _EMPTY_BATCH_S)
@@ -452,8 +452,12 @@ class _Stage:
     def _measures(self) -> bool:
         return self._plan.measures and self._plan.shape is None
 
+    @property
+    def _waits_until_warm(self) -> bool:
+        return self._measures or self._plan.waits_until_warm
+
     def _warm(self) -> bool:
-        if self._measures or self._plan.waits_until_warm:
+        if self._waits_until_warm:
             return sizing.is_measured(self._watch.observations())
         return self._watch.committed() and self._watch.ran(time.time()) >= self._plan.begin_s
 

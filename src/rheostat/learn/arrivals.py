@@ -43,12 +43,8 @@ class Curve(NamedTuple):
         if len(self.times) < 2 or at >= self.times[-1]:
             return 0.0
         place = max(1, bisect_left(self.times, at))
-        before, after = self.times[place - 1], self.times[place]
         since = max(at, self.times[0])
-        total = self.totals[place - 1] + (self.totals[place] - self.totals[place - 1]) * (since - before) / (
-            after - before
-        )
-        return (self.total - total) / (self.times[-1] - since)
+        return (self.total - _between(self.times, self.totals, place, since)) / (self.times[-1] - since)
 
     def time_of(self, total: float) -> float:
         """When so many records had arrived; beyond the known times by the slope at that end.
@@ -59,11 +55,14 @@ class Curve(NamedTuple):
         if len(self.times) < 2:
             return self.times[-1] if self.times else 0.0
         place = min(max(bisect_left(self.totals, total), 1), len(self.times) - 1)
-        low, high = self.totals[place - 1], self.totals[place]
-        if high <= low:
+        if self.totals[place] <= self.totals[place - 1]:
             return self.times[place - 1]
-        before, after = self.times[place - 1], self.times[place]
-        return before + (after - before) * (total - low) / (high - low)
+        return _between(self.totals, self.times, place, total)
+
+
+def _between(xs: tuple[float, ...], ys: tuple[float, ...], place: int, x: float) -> float:
+    """Y at x, on the line through the points before ``place`` and at it."""
+    return ys[place - 1] + (ys[place] - ys[place - 1]) * (x - xs[place - 1]) / (xs[place] - xs[place - 1])
 
 
 def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:

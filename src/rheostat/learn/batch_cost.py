@@ -164,6 +164,11 @@ class BatchCost:
         doubt = math.sqrt(_DOUBT / (1 + self.spread))
         return (1 + _OF_NEAREST * (ratio - 1)) * (1 + doubt * abs(math.log(executors / nearest)))
 
+    @property
+    def spent_cold_s(self) -> float:
+        """What executors that are joining have added to batches so far, s."""
+        return self.colds[-1][1] if self.cold_is_open else 0.0
+
     def cold(self) -> tuple[float, float, float]:
         """What an executor that joins adds to a batch, each other one that joins with it, and the error of both, s.
 
@@ -249,13 +254,14 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     if not model.is_known or model.is_cold or each != model.slots:
         fresh = BatchCost(slots=each, cap=model.cap, colds=model.colds, error=model.error)
         return replace(_fit(fresh, (batch,)), is_cold=is_first)
-    fixed_s, record_s = Costs(model).batch(batch.executors)
+    costs = Costs(model)
+    fixed_s, record_s = costs.batch(batch.executors)
     predicted_s = fixed_s + record_s * batch.records
     if is_first:
         usual_s = _SLOW_S
         if model.cold_is_open:
             joined, extra_s = model.colds[-1]
-            usual_s += Costs(model).cold_s(joined)
+            usual_s += costs.cold_s(joined)
             extra_s += max(0.0, batch.duration_s - predicted_s)
             model = replace(model, colds=(*model.colds[:-1], (joined, extra_s)), cold_is_open=False)
         if batch.duration_s <= _SLOW * predicted_s + usual_s:
@@ -289,9 +295,8 @@ def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
     costs = Costs(model)
     halves = [costs.batch(before), costs.batch(batch.executors)]
     extra_s = batch.duration_s - math.fsum([fixed_s + record_s * batch.records for fixed_s, record_s in halves]) / 2
-    earlier_s = model.colds[-1][1] if model.cold_is_open else 0.0
     earlier = model.colds[:-1] if model.cold_is_open else model.colds
-    new = max(1, batch.executors - before), earlier_s + max(0.0, extra_s)
+    new = max(1, batch.executors - before), model.spent_cold_s + max(0.0, extra_s)
     return replace(model, colds=(*earlier, new)[-_COLDS:], cold_is_open=True)
 
 

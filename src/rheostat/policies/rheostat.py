@@ -223,7 +223,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
             cost=self._follow_cost(assessment, state),
-            grew_from=_find_growth(assessment, state),
+            grew_from=_before_joining(assessment, state),
             run_since=assessment.run_since,
             lowered=lowered,
             kept_share=kept_share,
@@ -237,12 +237,10 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             cost = replace(cost, is_cold=True)  # maybe other code: the first batch of the run replaces it
         if cost.cap != assessment.batch_cap:
             cost = replace(cost, cap=assessment.batch_cap)
-        before, now = state.start_up.registered, assessment.executors
-        if before is not None and now is not None and now < before:
+        more = _count_joined(assessment, state)
+        if more < 0:
             cost = replace(cost, cold_is_open=False)
-        grew_from = (
-            before if state.grew_from is None and before is not None and now and now > before else state.grew_from
-        )
+        grew_from = _before_joining(assessment, state) if more > 0 else state.grew_from
         batches = read_batches(assessment) if has_batches(assessment) else []
         done = [max(0, assessment.batches - later) for later in reversed(range(len(batches)))]
         joined = [batch for batch, place in zip(batches, done, strict=True) if not place]
@@ -334,7 +332,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
 
     def _weigh(self, sample: _Sample, least_rate: float = 0.0) -> tuple[Weighing, RheostatState]:
         """The options of this sample, at that rate or more, and the state with what its load needs."""
-        assessment, n, state = sample
+        assessment, state = sample.assessment, sample.state
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
         trigger_s, bounds = assessment.trigger_s or 0.0, assessment.bounds
         terms = Terms(
@@ -352,7 +350,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         load, now_rate, more = self._read_load(sample, terms, least_rate)
         costs = Costs(state.cost)
         weighing = Weighing(
-            _position(assessment, n, state, limit_s, trigger_s),
+            _position(sample, limit_s, trigger_s, _cold_left_s(sample, costs)),
             (costs, Costs(state.cost, 1.0)),
             GoingRate(costs, load, terms),
             terms,
@@ -414,8 +412,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             weighing.terms.period_s,
         )
         stay, choice = weighing.decrease(n, batch_s)
-        usual = self._usual_rate(sample)
-        if choice is not None and usual > weighing.rate:
+        if choice is not None and (usual := self._usual_rate(sample)) > weighing.rate:
             weighing, _ = self._weigh(sample, usual)
             stay, choice = weighing.decrease(n, batch_s)
         prices = weighing.prices
@@ -499,13 +496,19 @@ def _resume(state: RheostatState) -> RheostatState:
     )
 
 
-def _find_growth(assessment: Assessment, state: RheostatState) -> int | None:
+def _count_joined(assessment: Assessment, state: RheostatState) -> int:
+    """Executors that have joined since the last look; fewer than 0 have left."""
     before, now = state.start_up.registered, assessment.executors
-    if before is None or now is None or now < before:
-        return None
-    if now > before:
-        return state.grew_from or before
-    return None if assessment.batches else state.grew_from
+    return 0 if before is None or now is None else now - before
+
+
+def _before_joining(assessment: Assessment, state: RheostatState) -> int | None:
+    """Executors before those that are joining; None: nobody is, or there were none."""
+    more = _count_joined(assessment, state)
+    if more > 0:
+        return state.grew_from or state.start_up.registered or None
+    is_over = more < 0 or assessment.batches or assessment.executors is None or state.start_up.registered is None
+    return None if is_over else state.grew_from
 
 
 def has_batches(assessment: Assessment) -> bool:
@@ -572,7 +575,8 @@ def find_start(assessment: Assessment, before: float | None) -> float | None:
     return assessment.ended[-1].at - assessment.ended[-1].duration_s if assessment.ended else before
 
 
-def _position(assessment: Assessment, n: int, state: RheostatState, limit_s: float, trigger_s: float) -> Position:
+def _position(sample: _Sample, limit_s: float, trigger_s: float, cold_s: float) -> Position:
+    assessment, n, state = sample
     at = assessment.at
     in_flight, waiting = float(assessment.in_flight or 0), float(assessment.waiting or 0)
     oldest_s = -(assessment.lag_s or 0.0)
@@ -588,16 +592,16 @@ def _position(assessment: Assessment, n: int, state: RheostatState, limit_s: flo
         limit_s=limit_s,
         curve=state.curve,
         at=at,
-        cold_s=_cold_left_s(assessment, state),
+        cold_s=cold_s,
     )
 
 
-def _cold_left_s(assessment: Assessment, state: RheostatState) -> float:
+def _cold_left_s(sample: _Sample, costs: Costs) -> float:
     """What executors that have joined still add to the running batch, by what is usual and has been seen of it, s."""
-    if state.grew_from is None or assessment.executors is None:
+    executors, grew_from = sample.assessment.executors, sample.state.grew_from
+    if grew_from is None or executors is None:
         return 0.0
-    spent_s = state.cost.colds[-1][1] if state.cost.cold_is_open else 0.0
-    return max(0.0, Costs(state.cost).cold_s(assessment.executors - state.grew_from) - spent_s)
+    return max(0.0, costs.cold_s(executors - grew_from) - sample.state.cost.spent_cold_s)
 
 
 def _rates(weighing: Weighing) -> str:

@@ -189,9 +189,7 @@ def section(result: Bench) -> str:
         "",
         f"`rheostat bench {result.name} --page docs/benchmarks.md`, on: {machine()}.",
         "",
-        "| figure | value | 95 % interval | n | target |",
-        "|---|---|---|---|---|",
-        *(_row(metric) for metric in result.metrics),
+        *table([["figure", "value", "95 % interval", "n", "target"], *(_row(metric) for metric in result.metrics)]),
         "",
         *(line for title, rows in result.tables.items() for line in (f"{title}:", "", *table(rows), "")),
         *(line for name in result.pictures for line in (f"![{Path(name).stem}]({name})", "")),
@@ -206,12 +204,12 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return [header, "|---" * len(rows[0]) + "|", *others]
 
 
-def _row(metric: Metric) -> str:
+def _row(metric: Metric) -> list[str]:
     value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
     interval = "" if metric.ci95 is None else f"{metric.ci95[0]:.4g} … {metric.ci95[1]:.4g}"
     mark = {None: "", True: ", met", False: ", **missed**"}[metric.met]
     target = "" if metric.target is None else f"≤ {metric.target:g}{mark}"
-    return f"| {metric.name} | {value} | {interval} | {metric.n} | {target} |"
+    return [metric.name, value, interval, str(metric.n), target]
 
 
 # ------------------------------------- benchmarks on a real cluster: the driver is a program in a folder of its own

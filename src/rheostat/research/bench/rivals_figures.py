@@ -20,11 +20,10 @@ from rheostat.journal.store import read_journal
 from rheostat.report.score import RunFacts, Sample, score
 from rheostat.research.bench.harness import Bench, Metric, bootstrap_interval, metric
 from rheostat.research.bench.rivals_plot import Curve, draw_rivals
+from rheostat.sim.capacity import SECONDS_PER_CHANGE
 from rheostat.text import several
 
 OURS, JUDGED_BY = "rheostat", ("dynamic-allocation", "reactive")
-CHANGE_S = 60.0
-"""Price of a change in executor-seconds, as in ``rheostat compare``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Figures:
 
     def cost(self, weight: float) -> float:
         """In executor-seconds, as ``rheostat compare`` has it; ``weight``: price of a second over the objective."""
-        return self.executor_s + CHANGE_S * self.changes + weight * self.over * self.seconds
+        return self.executor_s + SECONDS_PER_CHANGE * self.changes + weight * self.over * self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
