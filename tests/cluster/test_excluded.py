@@ -20,12 +20,11 @@ from tests.cluster.slowed import (
     working,
     written,
 )
-from tests.cluster.support import Journal, changes, until
+from tests.cluster.support import Journal, changes, until, worker
 
 from rheostat.attachment import attach
 from rheostat.execute.live import LiveExecutors
-from rheostat.host.spark_daemons import WorkerSize
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.loop.clock import SystemClock
 from rheostat.model import Action, OutcomeStatus, ReasonCode
 from rheostat.spark.levers import SparkLevers
@@ -43,21 +42,15 @@ CONF = {
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(LabSpec(broker=False, workers=0, size=WorkerSize(cores=ROOM))) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def spark(lab: Lab) -> Iterator[SparkSession]:
-    with session(lab, "test-excluded", CONF) as made:
+def spark(field: Lab) -> Iterator[SparkSession]:
+    with session(field, "test-excluded", CONF) as made:
         LiveExecutors(SparkLevers(made), SystemClock()).ensure(ROOM)
-        lab.cluster.add_worker()
-        yield made
+        with worker(field, cores=ROOM):
+            yield made
 
 
 @pytest.mark.timeout(600)
-def test_an_excluded_executor_is_no_capacity_and_is_replaced(lab: Lab, spark: SparkSession, tmp_path: Path) -> None:
+def test_an_excluded_executor_is_no_capacity_and_is_replaced(field: Lab, spark: SparkSession, tmp_path: Path) -> None:
     """It alone goes, another one comes within fixed bounds, and no record is lost."""
     order, out, levers = tmp_path / "failing", tmp_path / "out", SparkLevers(spark)
     work = failing_by(order)
@@ -75,7 +68,7 @@ def test_an_excluded_executor_is_no_capacity_and_is_replaced(lab: Lab, spark: Sp
     with fed(tmp_path / "log") as halt, streaming(spark, tmp_path, write), attach(spark, config=fixed):
         journal.until(lambda: last(journal).executors == ROOM and working(journal), "three executors at work", LONG_S)
         failed_at = time.time()
-        slow_down(lab, order, name)
+        slow_down(field, order, name)
         journal.until(lambda: last(journal).excluded == (name,), "Spark to exclude it", LONG_S)
         assert last(journal).executors == ROOM - 1
         journal.until(lambda: name not in levers.registered() and journal.answered(), "it to be replaced", LONG_S)

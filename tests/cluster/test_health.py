@@ -22,12 +22,11 @@ from tests.cluster.slowed import (
     working,
     written,
 )
-from tests.cluster.support import Journal, changes, until
+from tests.cluster.support import Journal, changes, until, worker
 
 from rheostat.attachment import attach
 from rheostat.execute.live import LiveExecutors
-from rheostat.host.spark_daemons import WorkerSize
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.loop.clock import SystemClock
 from rheostat.model import Action, OutcomeStatus, ReasonCode
 from rheostat.spark.levers import SparkLevers
@@ -40,17 +39,11 @@ LONG_S = 240.0
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(LabSpec(broker=False, workers=0, size=WorkerSize(cores=ROOM))) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def spark(lab: Lab) -> Iterator[SparkSession]:
-    with session(lab, "test-health") as made:
+def spark(field: Lab) -> Iterator[SparkSession]:
+    with session(field, "test-health") as made:
         LiveExecutors(SparkLevers(made), SystemClock()).ensure(1)
-        lab.cluster.add_worker()
-        yield made
+        with worker(field, cores=ROOM):
+            yield made
 
 
 def test_a_sink_that_slows_down_gets_advice_and_no_executors(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,7 +76,7 @@ def test_a_sink_that_slows_down_gets_advice_and_no_executors(spark: SparkSession
     assert all(0 < (batch.work_s or 0) < batch.duration_s for batch in known)
 
 
-def test_a_slowed_executor_is_named(lab: Lab, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_slowed_executor_is_named(field: Lab, spark: SparkSession, tmp_path: Path) -> None:
     order = tmp_path / "slow"
     work = slowed_by(order)
 
@@ -95,7 +88,7 @@ def test_a_slowed_executor_is_named(lab: Lab, spark: SparkSession, tmp_path: Pat
     with fed(tmp_path / "log"), streaming(spark, tmp_path, write), attach(spark, config=fixed):
         journal.until(lambda: last(journal).executors == ROOM and working(journal), "three executors at work")
         name = SparkLevers(spark).registered()[1]
-        slow_down(lab, order, name)
+        slow_down(field, order, name)
         journal.until(lambda: [each.split()[1] for each in last(journal).slow] == [name], "the slow one to be named")
         told = journal.decisions()[-1].reason.text
         assert f"slow: executor {name} on " in told
@@ -104,8 +97,15 @@ def test_a_slowed_executor_is_named(lab: Lab, spark: SparkSession, tmp_path: Pat
         journal.until(lambda: last(journal).slow == (), "the name to be taken back")
 
 
+@pytest.fixture
+def _room_for_one_more(field: Lab) -> Iterator[None]:
+    with worker(field, cores=1):
+        yield
+
+
 @pytest.mark.timeout(600)
-def test_a_slowed_executor_is_replaced_and_no_record_is_lost(lab: Lab, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("_room_for_one_more")
+def test_a_slowed_executor_is_replaced_and_no_record_is_lost(field: Lab, spark: SparkSession, tmp_path: Path) -> None:
     """One more comes, the slow one goes and not another, and there are never fewer than before."""
     order, out, levers = tmp_path / "slow", tmp_path / "out", SparkLevers(spark)
     work = slowed_by(order)
@@ -114,7 +114,6 @@ def test_a_slowed_executor_is_replaced_and_no_record_is_lost(lab: Lab, spark: Sp
         done = rows.mapInArrow(work, rows.schema).select("partition", "offset")
         done.write.mode("overwrite").parquet(str(out / str(batch_id)))
 
-    lab.cluster.add_worker(WorkerSize(cores=1))
     LiveExecutors(levers, SystemClock()).ensure(ROOM)
     until(lambda: len(levers.registered()) == ROOM, "three executors")
     before = levers.registered()
@@ -125,7 +124,7 @@ def test_a_slowed_executor_is_replaced_and_no_record_is_lost(lab: Lab, spark: Sp
     with fed(tmp_path / "log") as halt, streaming(spark, tmp_path, write), attach(spark, config=allowed):
         journal.until(lambda: working(journal), "three executors at work", LONG_S)
         slowed_at = time.time()
-        slow_down(lab, order, name)
+        slow_down(field, order, name)
         journal.until(
             lambda: name not in levers.registered() and journal.answered(),
             "one to come, and the slow one to go",

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.cluster.support import until
 
 from rheostat.errors import InputError
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.load.curves import constant
 from rheostat.load.kafka_sink import KafkaSink, ensure_topic
 from rheostat.load.payload import IdChecksum, Payloads
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.cluster
 PARTITIONS = 4
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(LabSpec(spark=False)) as made:
-        yield made
+@pytest.fixture
+def lab(field: Lab) -> Lab:
+    """Only its broker is used."""
+    return field
 
 
 @pytest.fixture
