@@ -31,6 +31,8 @@ BUILD_LOCK = ROOT / "requirements" / "build.lock"
 DEV_LOCK = ROOT / "requirements" / "dev.lock"
 PROJECT = ROOT / "pyproject.toml"
 NEEDED_FREE_MB = 3000
+ON_ALL_CORES = ("-n", "auto", "--dist", "worksteal")
+"""For pytest. Neighbours stay in one process, as many of them look at the same simulated run, which it keeps."""
 INTERRUPTED = 2
 """Exit code of pytest after Ctrl-C."""
 PATIENT_S = 1800
@@ -75,7 +77,7 @@ def test(rest: Sequence[str]) -> int:
     print(
         "The tests without Java run beside these, at the lowest priority; what they say comes at the end.", flush=True
     )
-    command = _pytest("not cluster", "-n", "auto", "-o", f"timeout={PATIENT_S}", *rest)
+    command = _pytest("not cluster", *ON_ALL_CORES, "-o", f"timeout={PATIENT_S}", *rest)
     with tempfile.TemporaryFile("w+") as output, _in_idle_time(command, output) as beside:
         on_cluster = cluster(rest)
         if on_cluster == INTERRUPTED:
@@ -88,7 +90,7 @@ def test(rest: Sequence[str]) -> int:
 
 def fast(rest: Sequence[str]) -> int:
     """Run the fast suite: no Java, no slow tests, on all cores."""
-    return _prepare() or _call(_pytest("not cluster and not slow", "-n", "auto", *rest))
+    return _prepare() or _call(_pytest("not cluster and not slow", *ON_ALL_CORES, *rest))
 
 
 def cluster(rest: Sequence[str]) -> int:
