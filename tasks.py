@@ -74,15 +74,16 @@ def test(rest: Sequence[str]) -> int:
     status = _prepare()
     if status:
         return status
-    print(
-        "The tests without Java run beside these, at the lowest priority; what they say comes at the end.", flush=True
-    )
+    print("Beside these run the tests without Java, at the lowest priority; they report at the end.", flush=True)
     command = _pytest("not cluster", *ON_ALL_CORES, "-o", f"timeout={PATIENT_S}", *rest)
     with tempfile.TemporaryFile("w+") as output, _in_idle_time(command, output) as beside:
         on_cluster = cluster(rest)
         if on_cluster == INTERRUPTED:
-            return on_cluster
-        without_java = beside.wait()
+            return INTERRUPTED
+        try:
+            without_java = beside.wait()
+        except KeyboardInterrupt:
+            return INTERRUPTED
         output.seek(0)
         print(output.read(), flush=True)
     return on_cluster or without_java
