@@ -79,7 +79,6 @@ def names(journal: Journal) -> set[str | None]:
 
 
 def test_a_local_master_is_refused() -> None:
-    """The first in this file: what the first session of a process is given stays with its JVM for the others."""
     with session({"spark.master": "local[2]"}) as spark, pytest.raises(RefusedError) as caught:
         rheostat.attach(spark, objective="lag < 30s", executors=(1, 3))
 

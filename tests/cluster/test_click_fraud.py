@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from rheostat.errors import RheostatError
 from rheostat.host.java import kafka_connector_jars
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.load.kafka_sink import KafkaSink
 from rheostat.load.log_writer import LogWriter
 from rheostat.load.payload import IdChecksum, Payloads, PayloadSpec
@@ -206,19 +206,18 @@ def test_killed_in_the_middle_of_a_batch_then_ended_politely_then_finished(spark
     assert batches(checkpoint, "commits") == list(range(10))
 
 
-def test_from_kafka(tmp_path: Path) -> None:
-    with Lab(LabSpec(spark=False)) as lab:
-        lab.broker.create_topic("clicks", partitions=2)
-        producer = KafkaSink(lab.broker.bootstrap, "clicks")
-        assert producer.send(Payloads(PayloadSpec(users=50, ips=20)).make(0, 1000, NOW)) == 1000
-        assert len(producer.finish(30).acknowledged) == 1000
-        wanted = settings(tmp_path, source="kafka", bootstrap=lab.broker.bootstrap, topic="clicks")
-        running = program(wanted, kafka_connector_jars())
-        try:
-            done = counted(tmp_path / "out", 1000)
-            wait_until(lambda: done() or running.poll() is not None, "the records of the topic")
-        finally:
-            code = end(running)
+def test_from_kafka(field: Lab, tmp_path: Path) -> None:
+    field.broker.create_topic("clicks", partitions=2)
+    producer = KafkaSink(field.broker.bootstrap, "clicks")
+    assert producer.send(Payloads(PayloadSpec(users=50, ips=20)).make(0, 1000, NOW)) == 1000
+    assert len(producer.finish(30).acknowledged) == 1000
+    wanted = settings(tmp_path, source="kafka", bootstrap=field.broker.bootstrap, topic="clicks")
+    running = program(wanted, kafka_connector_jars())
+    try:
+        done = counted(tmp_path / "out", 1000)
+        wait_until(lambda: done() or running.poll() is not None, "the records of the topic")
+    finally:
+        code = end(running)
     assert code == 0
     assert verify(tmp_path / "out").checksum == IdChecksum().add_many(range(1000))
 

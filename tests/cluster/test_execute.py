@@ -11,12 +11,12 @@ import psutil
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.cluster.support import worker
 from tests.execute import contract
 
 from rheostat.errors import ActuationError
 from rheostat.execute.live import LiveExecutors, Patience
-from rheostat.host.spark_daemons import WorkerSize
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.loop.clock import SystemClock
 from rheostat.model import Outcome, OutcomeStatus, ReasonCode
 from rheostat.spark.levers import SparkLevers
@@ -29,23 +29,20 @@ ROOM = 3
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
+def spark(field: Lab) -> Iterator[SparkSession]:
     """A session on a cluster with room for three executors; the first was asked for before there was a Worker."""
-    with (
-        Lab(LabSpec(broker=False, workers=0, size=WorkerSize(cores=ROOM))) as lab,
-        pytest.MonkeyPatch.context() as here,
-    ):
-        for name, value in lab.cluster.driver_environment().items():
+    with pytest.MonkeyPatch.context() as here:
+        for name, value in field.cluster.driver_environment().items():
             here.setenv(name, value)
         builder = SparkSession.builder.appName("test-execute")
-        for key, value in (lab.cluster.driver_conf() | {"spark.sql.shuffle.partitions": "3"}).items():
+        for key, value in (field.cluster.driver_conf() | {"spark.sql.shuffle.partitions": "3"}).items():
             builder = builder.config(key, value)
         made = builder.getOrCreate()
         made.sparkContext.setLogLevel("OFF")
         LiveExecutors(SparkLevers(made), SystemClock()).ensure(1)
-        lab.cluster.add_worker()
-        yield made
-        made.stop()
+        with worker(field, cores=ROOM):
+            yield made
+            made.stop()
 
 
 def until(holds: Callable[[], object], what: str) -> None:

@@ -57,8 +57,13 @@ def consume(bootstrap, topic, count):
 
 
 @pytest.fixture(scope="module")
-def kafka():
-    with Lab(LabSpec(spark=False)) as lab:
+def port():
+    return free_ports(1)[0]
+
+
+@pytest.fixture(scope="module")
+def kafka(port):
+    with Lab(LabSpec(spark=False, kafka_port=port)) as lab:
         yield lab
 
 
@@ -145,11 +150,8 @@ def test_a_second_lab_beside_the_first(kafka):
     assert kafka.broker.answers()
 
 
-def test_a_port_that_was_asked_for_is_used():
-    (port,) = free_ports(1)
-
-    with Lab(LabSpec(spark=False, kafka_port=port)) as lab:
-        assert lab.broker.bootstrap == f"127.0.0.1:{port}"
+def test_a_port_that_was_asked_for_is_used(kafka, port):
+    assert kafka.broker.bootstrap == f"127.0.0.1:{port}"
 
 
 def test_a_port_that_is_taken_meanwhile_is_replaced(monkeypatch):

@@ -15,13 +15,14 @@ from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.cluster.support import worker
 from tests.observe import contract
 
 from rheostat.attachment import query_refusals
 from rheostat.errors import RefusedError
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.broker import quiet_client
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
 from rheostat.model import Observation, PartitionOffsets, QueryReading
 from rheostat.observe.driver import DriverSource
@@ -38,9 +39,9 @@ TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(LabSpec(workers=1)) as made:
-        yield made
+def lab(field: Lab) -> Iterator[Lab]:
+    with worker(field, cores=1):
+        yield field
 
 
 @pytest.fixture(scope="module")

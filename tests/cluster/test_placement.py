@@ -21,7 +21,7 @@ from rheostat.config.loading import load_settings
 from rheostat.decide.placement import nd_max, place
 from rheostat.execute.workers import WorkersActuator
 from rheostat.host.spark_daemons import free_ports
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.loop.clock import SystemClock
 from rheostat.model import Nodes, Observation, Outcome, OutcomeStatus, Placement
 from rheostat.observe.driver import DriverSource
@@ -126,19 +126,19 @@ class Plant:
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
+def plant(field: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
     folder = tmp_path_factory.mktemp("nodes")
-    with Lab(LabSpec(broker=False, workers=0)) as lab, pytest.MonkeyPatch.context() as here:
-        for name, value in lab.cluster.driver_environment().items():
+    with pytest.MonkeyPatch.context() as here:
+        for name, value in field.cluster.driver_environment().items():
             here.setenv(name, value)
         builder = SparkSession.builder.appName("test-placement")
-        for key, value in lab.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB).items():
+        for key, value in field.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB).items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
         stream = spark.readStream.format("rate").option("rowsPerSecond", 20).load().writeStream.format("noop")
         stream = stream.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="1 second")
-        made = Plant(lab, folder, spark)
+        made = Plant(field, folder, spark)
         made.both._live.ensure(1)
         query = stream.start()
         try:

@@ -11,13 +11,13 @@ from threading import Thread
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
+from tests.cluster.support import worker
 from tests.observe import contract
 
 from rheostat.analyze.assess import analyze
 from rheostat.analyze.state import AnalysisSettings, AnalysisState
 from rheostat.host.java import kafka_connector_jars
-from rheostat.host.spark_daemons import WorkerSize
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.model import Assessment, Batch
 from rheostat.observe.driver import DriverSource
 from rheostat.pipelines.click_fraud import session
@@ -31,14 +31,14 @@ SETTINGS = AnalysisSettings(objective_lag_s=30.0)
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(LabSpec(workers=1, size=WorkerSize(cores=4))) as made:
-        made.broker.create_topic(TOPIC, PARTITIONS)
-        producer = Producer({"bootstrap.servers": made.broker.bootstrap})
-        for number in range(RECORDS):
-            producer.produce(TOPIC, str(number).encode(), partition=number % PARTITIONS)
-        assert producer.flush(TIMEOUT_S) == 0
-        yield made
+def lab(field: Lab) -> Iterator[Lab]:
+    field.broker.create_topic(TOPIC, PARTITIONS)
+    producer = Producer({"bootstrap.servers": field.broker.bootstrap})
+    for number in range(RECORDS):
+        producer.produce(TOPIC, str(number).encode(), partition=number % PARTITIONS)
+    assert producer.flush(TIMEOUT_S) == 0
+    with worker(field, cores=4):
+        yield field
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tests.cluster.support import Journal, changes
 
 from rheostat.attachment import attach
 from rheostat.host.spark_daemons import free_ports
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.model import Placement, ReasonCode
 
 pytestmark = pytest.mark.cluster
@@ -25,25 +25,19 @@ LONG_S = 240.0
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
-    with Lab(LabSpec(broker=False, workers=0)) as made:
+def spark(field: Lab) -> Iterator[SparkSession]:
+    with session(field, "test-slow-node") as made:
         yield made
 
 
 @pytest.fixture
-def spark(lab: Lab) -> Iterator[SparkSession]:
-    with session(lab, "test-slow-node") as made:
-        yield made
-
-
-@pytest.fixture
-def sites(lab: Lab, tmp_path: Path) -> Iterator[dict[str, Site]]:
+def sites(field: Lab, tmp_path: Path) -> Iterator[dict[str, Site]]:
     """Three nodes at addresses of their own: two with room for one executor, and near with room for two."""
     made: dict[str, Site] = {}
     for number, (name, port) in enumerate(zip(NAMES, free_ports(len(NAMES)), strict=True), 1):
         host = f"127.0.{number}.1"
         options = ["--name", name, "--host", host, "--port", str(port), "--address", host]
-        made[name] = Site(lab, tmp_path / name, 2 if name == "near" else 1, options)
+        made[name] = Site(field, tmp_path / name, 2 if name == "near" else 1, options)
     yield made
     for site in made.values():
         site.end()
@@ -51,7 +45,7 @@ def sites(lab: Lab, tmp_path: Path) -> Iterator[dict[str, Site]]:
 
 @pytest.mark.timeout(600)
 def test_a_slow_node_is_left_though_it_is_the_nearest(
-    lab: Lab, sites: dict[str, Site], spark: SparkSession, tmp_path: Path
+    field: Lab, sites: dict[str, Site], spark: SparkSession, tmp_path: Path
 ) -> None:
     order, out = tmp_path / "slow", tmp_path / "out"
     work = slowed_by(order)
@@ -78,7 +72,7 @@ def test_a_slow_node_is_left_though_it_is_the_nearest(
         assert seen is not None
         assert seen.cluster is not None
         [name] = [each.executor_id for each in seen.cluster.executors if each.node == "near"]
-        slow_down(lab, order, name)
+        slow_down(field, order, name)
         journal.until(lambda: used() == ("core", "far") and journal.answered(), "one on far, and none on near", LONG_S)
         journal.until(lambda: not sites["near"].tell()["workers"], "the Worker on near to go last", LONG_S)
         assert last(journal).slow_nodes == ("near",)

@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 from pyarrow import dataset
 from pyspark.sql import SparkSession
-from tests.cluster.support import until
+from tests.cluster.support import until, worker
 
 from rheostat.host.java import kafka_connector_jars
-from rheostat.host.spark_daemons import WorkerSize
-from rheostat.lab.lab import Lab, LabSpec
+from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
 from rheostat.load.payload import IdChecksum
 from rheostat.load.trips import Trip
@@ -106,10 +105,10 @@ def batches(folder: Path, kind: str) -> list[int]:
     return sorted(int(file.name) for file in (folder / "checkpoint" / kind).glob("[0-9]*"))
 
 
-def test_three_records_of_each_trip_from_kafka_on_a_cluster_through_a_kill(tmp_path: Path) -> None:
-    with Lab(LabSpec(size=WorkerSize(cores=2, memory_mb=1024))) as lab:
-        load = ["load", "--topic=trips", f"--bootstrap={lab.broker.bootstrap}", "--create", "--partitions=2", "--json"]
-        load += ["--trips=synthetic", "--rate=300", "--seconds=4", "--speed=10", "--copies=3", "--seed=5"]
+def test_three_records_of_each_trip_from_kafka_on_a_cluster_through_a_kill(field: Lab, tmp_path: Path) -> None:
+    with worker(field, cores=2):
+        load = ["load", "--topic=trips", f"--bootstrap={field.broker.bootstrap}", "--create", "--partitions=2"]
+        load += ["--trips=synthetic", "--rate=300", "--seconds=4", "--speed=10", "--copies=3", "--seed=5", "--json"]
         ran = subprocess.run([sys.executable, "-m", "rheostat", *load], capture_output=True, text=True, check=True)
         loaded = json.loads(ran.stdout.splitlines()[-1])
         sent = IdChecksum.from_json(loaded["checksum"])
@@ -119,7 +118,7 @@ def test_three_records_of_each_trip_from_kafka_on_a_cluster_through_a_kill(tmp_p
             planned, committed = batches(tmp_path, "offsets"), batches(tmp_path, "commits")
             return len(committed) >= 1 and planned[-1] not in committed
 
-        killed = program(lab, tmp_path, ["--cap=100", "--lookup-ms=20"])
+        killed = program(field, tmp_path, ["--cap=100", "--lookup-ms=20"])
         try:
             until(lambda: in_the_middle() or killed.poll() is not None, "the second batch to begin", SLOW_S)
         finally:
@@ -127,7 +126,7 @@ def test_three_records_of_each_trip_from_kafka_on_a_cluster_through_a_kill(tmp_p
             killed.wait()
         assert in_the_middle()
 
-        running = program(lab, tmp_path, ["--cap=none"])
+        running = program(field, tmp_path, ["--cap=none"])
         out = tmp_path / "out"
 
         def done() -> bool:

@@ -372,11 +372,13 @@ WAVE = ((0.0, 500.0), (900.0, 4500.0), (1500.0, 4500.0), (2400.0, 600.0), (3000.
 STEPS = ((0.0, 600.0), (600.0, 600.0), (601.0, 4000.0), (1500.0, 4000.0), (1501.0, 1000.0), (2700.0, 1000.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [WAVE, STEPS], ids=["wave", "steps"])
 def test_a_looser_objective_is_no_dearer(load):
-    assert cost_of(load, 90.0)[0] <= 1.05 * cost_of(load, 60.0)[0] <= 1.1 * cost_of(load, 30.0)[0]
+    assert cost_of(load, 90.0)[0] <= 1.05 * cost_of(load)[0] <= 1.1 * cost_of(load, 30.0)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [WAVE, STEPS], ids=["wave", "steps"])
 def test_a_smaller_load_is_no_dearer(load):
     assert cost_of(load, factor=0.5)[0] <= 1.05 * cost_of(load, factor=0.75)[0] <= 1.1 * cost_of(load)[0]

@@ -121,6 +121,7 @@ def test_without_the_model_what_it_says_does_not_count():
     assert max(each.target for each in without.cycles) == 1
 
 
+@pytest.mark.slow
 def test_a_healthy_day_has_no_alarm_but_with_any_difference_as_a_residual():
     """Two days of an hour and a half each."""
     options, shape = {"check_every": 100}, "daily:1..5@10800,period=5400"

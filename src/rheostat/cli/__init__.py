@@ -10,10 +10,12 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from rheostat import __version__
 from rheostat.cli import common
@@ -81,6 +83,12 @@ def build() -> typer.Typer:
     return app
 
 
+@cache
+def _parser() -> Any:
+    """What runs a command line; made once in a process, as that takes longer than most commands do."""
+    return get_command(build())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 success, 1 the run failed, 2 the input is wrong, 130 interrupted."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -89,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     common.ONLY_JSON.set(as_json)
     try:
         with nullcontext() if arguments[:1] == [_SCRIPTS] else interruptible():
-            result = build()(arguments, standalone_mode=False, prog_name="rheostat")
+            result = _parser()(arguments, standalone_mode=False, prog_name="rheostat")
     except BrokenPipeError:
         return common.abandon_output()
     except (typer.Abort, KeyboardInterrupt):
