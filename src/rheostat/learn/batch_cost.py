@@ -250,7 +250,7 @@ class Costs:
 
 
 def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
-    """The model with one more finished batch.
+    """The model with one more finished batch; :func:`fit` then reads all that is remembered.
 
     A batch whose records take less than a quarter of the rest of it teaches nothing. Of the first batches at a number,
     which are cold, one only counts if nothing else is known, or if it is far slower than predicted: a model that is
@@ -259,8 +259,8 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     """
     each = batch.slots // batch.executors
     if not model.is_known or model.is_cold or each != model.slots:
-        fresh = BatchCost(slots=each, cap=model.cap, colds=model.colds, error=model.error)
-        return replace(_fit(fresh, (batch,)), is_cold=is_first)
+        fresh = BatchCost((batch,), slots=each, cap=model.cap, colds=model.colds, error=model.error)
+        return replace(fit(fresh, 0), is_cold=is_first)
     costs = Costs(model)
     fixed_s, record_s = costs.batch(batch.executors)
     predicted_s = fixed_s + record_s * batch.records
@@ -286,8 +286,7 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     seen = model.seen
     if strange == _STRANGE:
         seen, strange = tuple([each for each in seen if each.number == model.count]), 0
-    model = replace(model, count=batch.number, strange=strange, error=error)
-    return _fit(model, _remember(seen, batch))
+    return replace(model, seen=_remember(seen, batch), count=batch.number, strange=strange, error=error)
 
 
 def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
@@ -333,13 +332,14 @@ def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
     return (*seen, new)[-_MOST_SEEN:]
 
 
-def _fit(model: BatchCost, seen: tuple[Batch, ...]) -> BatchCost:
-    """The model of these batches; those with other stages than the last one are not looked at.
+def fit(model: BatchCost, past: int) -> BatchCost:
+    """The model of the batches seen; those with other stages than the last one are not looked at.
 
     h moves by one step each fourth batch at most, to where the squared errors and its distance from 0 are least.
+    ``past``: how many batches there had been at the last fit.
     """
-    newest = seen[-1]
-    batches = [each for each in seen if _has_same_stages(each, newest)]
+    newest = model.seen[-1]
+    batches = [each for each in model.seen if _has_same_stages(each, newest)]
     ages = [each.weight * _FADE ** (newest.number - each.number) for each in batches]
     rows, many, logs = _read_rows(batches, ages), math.fsum(ages), [math.log(each.slots) for each in batches]
     middle = _dot(ages, logs) / many
@@ -347,17 +347,16 @@ def _fit(model: BatchCost, seen: tuple[Batch, ...]) -> BatchCost:
     lines, error = _fit_stages(rows, model.exponent)
     exponent, noise = model.exponent, max(error / many, _LEAST_ERROR**2)
     best = error / noise + (exponent / _HINDRANCE_SD) ** 2
+    is_due = newest.number // _HINDRANCE_EVERY > past // _HINDRANCE_EVERY
     for tried in (model.exponent - _HINDRANCE_STEP, model.exponent + _HINDRANCE_STEP):
-        if spread and newest.number % _HINDRANCE_EVERY == 0 and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
+        if spread and is_due and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
             other, error = _fit_stages(rows, tried)
             misfit = error / noise + (tried / _HINDRANCE_SD) ** 2
             if misfit < best:
                 best, exponent, lines = misfit, tried, other
     waits_s = _dot(ages, [each.duration_s - each.stages_s(each.busy_s) for each in batches]) / many
     stages = tuple([(tasks, *line) for tasks, line in zip(newest.tasks, lines, strict=True)])
-    model = replace(
-        model, seen=seen, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s), ratios=()
-    )
+    model = replace(model, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s), ratios=())
     return replace(model, ratios=_find_ratios(Costs(model), batches, ages))
 
 

@@ -27,7 +27,7 @@ from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, learn_batch, learn_cold
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, learn_batch, learn_cold
 from rheostat.learn.growth import REACH, Trust, find_trend, follow_trust
 from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
@@ -251,7 +251,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         for batch, place in zip(batches, done, strict=True):
             if (place or not cost.is_known) and not assessment.slow_executors:
                 cost = learn_batch(cost, batch, is_first=place < 2)
-        return cost
+        return cost if cost.seen is state.cost.seen else fit(cost, state.cost.count)
 
     # ------------------------------------------------------------------------------------------ without a model
 
