@@ -320,6 +320,9 @@ def test_every_batch_since_the_last_sample_is_learned_from_with_its_stages():
     bare = replace(seen, ended=(ended(0, 1000, 4.0, ()),))
     assert rheostat.read_batches(bare) == [Batch(3, 6, 1000.0, 4.0, (0,), (24.0,), 0.2)]
     assert rheostat.read_batches(replace(seen, last_batch_records=None)) == []
+    joined = rheostat.read_batches(seen, batches[0].at - 7.0)
+    assert joined[0].fresh == pytest.approx(1 - 5.0 / 25)
+    assert joined[0].fresh > joined[1].fresh > joined[2].fresh
     _, state = policy().recommend(seen, RheostatState())
     assert state.cost.is_known
     assert state.started_at == batches[-1].at - 4.0

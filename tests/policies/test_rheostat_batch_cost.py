@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.learn import batch_cost
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, learn_batch, learn_cold
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, freshness, learn_batch, learn_cold
 
 DRIVER_S, READ, AGGREGATE = 0.5, 24, 120
 
@@ -110,6 +110,30 @@ def test_a_cold_batch_counts_only_until_the_next_and_where_it_is_far_slower():
     assert learn_batch(known, run(5, 90_000, factor=1.1), is_first=True) == known
     slow = learn_batch(known, run(5, 90_000, factor=2.0), is_first=True)
     assert predict(slow, 5, 90_000) > 1.6 * predict(known, 5, 90_000)
+
+
+def warming_up(executors: int, records: float, after_s: float, warm_up: float) -> Batch:
+    """A batch so long after executors joined that are slower by ``warm_up`` at first."""
+    fresh = freshness(after_s)
+    return run(executors, records, factor=1 + warm_up * fresh)._replace(fresh=fresh)
+
+
+@pytest.mark.parametrize("warm_up", [0.0, 1.2])
+def test_the_warm_up_of_executors_is_measured_and_no_speed_of_their_number(warm_up):
+    rise = [
+        warming_up(n, 1000.0 * n * size, after_s, warm_up)
+        for n in (2, 3, 4)
+        for after_s, size in ((8.0, 20), (14.0, 18), (20.0, 16), (26.0, 15), (32.0, 15))
+    ]
+    model = learn([*rise, *(warming_up(6, 90_000, after_s, warm_up) for after_s in (9.0, 12.0))])
+    assert model.warm_up == pytest.approx(warm_up, abs=0.2)
+    assert predict(model, 6, 90_000) == pytest.approx(run(6, 90_000).duration_s, rel=0.08)
+
+
+def test_batches_on_fresh_executors_are_no_sign_of_another_job():
+    known = learn(VARIED)
+    slow = learn([warming_up(8, 160_000, after_s, 1.5) for after_s in (9.0, 12.0, 15.0)], known)
+    assert {batch.executors for batch in slow.seen} == {2, 3, 5, 8}
 
 
 def test_what_joining_executors_cost_is_the_excess_of_all_batches_until_the_first_at_the_number():

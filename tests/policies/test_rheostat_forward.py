@@ -74,6 +74,14 @@ def test_executors_that_join_one_batch_together_make_it_longer_than_one_does():
     assert (one, three) == pytest.approx((28.0 + first_s, 25.5 + first_s + 2 * other_s))
 
 
+def test_batches_are_longer_while_executors_warm_up():
+    # it joined 5 s ago: 10 s of work are in their middle when it has been there for 10 s, which makes it 0.6 as fresh
+    warming = Costs(BatchCost(stages=((0, 0.0, 0.002),), warm_up=0.5, ratios=((1, 1.0),)))
+    fresh, warm = (position(waiting=5000, started_s=-20.0, joined_s=joined_s) for joined_s in (-5.0, None))
+    assert play(warm, warming, Forecast(0.0), (), 0.0).lag_s == pytest.approx(10.0 - warm.oldest_s)
+    assert play(fresh, warming, Forecast(0.0), (), 0.0).lag_s == pytest.approx(13.0 - fresh.oldest_s)
+
+
 def test_a_batch_that_is_overdue_lasts_on_for_half_as_long_as_it_has_been():
     # one executor, 2000 records in 5 s: it began 11 s ago, and is 6 s overdue
     overdue = position(in_flight=2000, waiting=0, started_s=-11.0, oldest_s=-12.0)

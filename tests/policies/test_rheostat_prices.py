@@ -14,13 +14,13 @@ TAU, START_UP_S, COLD_S = 30.0, 15.0, 4.0
 KEPT_S = 120.0
 
 
-def prices(rate: float, **changes: Any) -> GoingRate:
+def prices(rate: float, *, ramp: float = 0.0, ramp_s: float = 0.0, **changes: Any) -> GoingRate:
     """One executor carries 400 records/s, whatever the batch, and nothing is uncertain."""
     model = BatchCost(stages=((0, 0.0, 0.0025),), ratios=tuple((n, 1.0) for n in range(1, 40)))
     terms = Terms(
         **{"period_s": TAU, "trigger_s": 10.0, "sample_s": 15.0, "start_up_s": START_UP_S, "weight": 10.0, **changes}
     )
-    return GoingRate(Costs(model), Load(rate, 0.0, 0.0), terms)
+    return GoingRate(Costs(model), Load(rate, 0.0, 0.0, ramp=ramp, ramp_s=ramp_s), terms)
 
 
 def test_the_number_that_just_carries_the_load_is_the_going_rate():
@@ -72,6 +72,14 @@ def test_draining_takes_the_surplus_of_the_long_batch():
     # batches of 20 s hold 10 s of records more than those of the trigger; eight work them off at 1600/s
     assert prices(1600.0).drain_s(8, 20.0) == pytest.approx(10.0)
     assert prices(1600.0).drain_s(3, 20.0) == math.inf
+
+
+def test_while_the_load_rises_a_lower_number_must_last_for_two_minutes():
+    # five carry the load for 50 s, four for none; then the buffer of 20 s, 32 000 records, is used up
+    steady, rising = prices(1599.0), prices(1599.0, ramp=8.0, ramp_s=240.0)
+    assert rising.lasts_s(5, 10.0) > 120.0 > rising.lasts_s(4, 10.0) > steady.lasts_s(3, 10.0)
+    assert [number for number in (3, 4, 5) if rising.is_kept(number, 10.0)] == [5]
+    assert [number for number in (3, 4, 5) if steady.is_kept(number, 10.0)] == [3, 4, 5]
 
 
 def test_waves_make_numbers_useless():

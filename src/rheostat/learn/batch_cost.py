@@ -13,6 +13,12 @@ waves.
 What is remembered are batches, not sums: one for each number of executors and size, the mean of the last ten alike. So
 a day at one number does not make the others forgotten, and all of them are read with one and the same line.
 
+Executors that have just joined are slow for half a minute, until the JVM has compiled their code. What the batches up
+to the first full one take longer is learned apart, in seconds: see :meth:`BatchCost.cold`. A later one takes 1 + A ·
+x times as long; its freshness x is 1 − a ÷ 25 s, a seconds after the last ones joined. All else is learned from
+batches less their warm-up, so that a number at which there were only slow ones is not taken for slow. A is the slope
+of b ÷ (F + G·R) over x: among batches on the same number of executors, and less surely between numbers.
+
 What the line misses is a *correction* for each number, the mean of b ÷ (F + G·R). A number that no batch has run at
 takes most of its nearest neighbour's, and a doubt that grows with the distance: see :meth:`BatchCost.correction`.
 """
@@ -51,6 +57,10 @@ _STRANGE = 2
 """Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
 _COLD_S, _LEAST_COLD_S, _COLDS = 4.0, 1.0, 8
 """What an executor that joins adds to a batch: before any did, and at least, s; the batches that it is measured by."""
+_WARM_UP_S, _WARM_UP, _MOST_WARM_UP = 25.0, 0.5, 3.0
+"""How long executors warm up; A before it is measured, and at most."""
+_WARM_UP_WEIGHT, _NUMBERS_DIFFER = 0.1, 2.25
+"""Weight of that first A, as a sum of x² of batches; variance of b ÷ (F + G·R) between numbers ÷ that of one batch."""
 
 
 class Batch(NamedTuple):
@@ -60,6 +70,7 @@ class Batch(NamedTuple):
         tasks, busy_s: of each stage; the seconds of its tasks on all slots together. A stage of 0 tasks is the whole
             batch, where its stages are not known.
         driver_s: of planning and commit; 0: unknown.
+        fresh: x, freshness of its executors in its middle.
         weight: batches that it is the mean of; ``number``: the last one of them.
     """
 
@@ -70,8 +81,18 @@ class Batch(NamedTuple):
     tasks: tuple[int, ...]
     busy_s: tuple[float, ...]
     driver_s: float = 0.0
+    fresh: float = 0.0
     weight: int = 1
     number: int = 0
+
+    def without(self, warm_up: float) -> Batch:
+        """As it would have been on executors that are warm; ``warm_up``: A."""
+        slower = 1 + warm_up * self.fresh
+        return self._replace(
+            duration_s=self.duration_s / slower,
+            busy_s=tuple([each / slower for each in self.busy_s]),
+            driver_s=self.driver_s / slower,
+        )
 
     @property
     def least_s(self) -> tuple[float, ...]:
@@ -114,6 +135,7 @@ class BatchCost:
         colds: the last times executors joined: how many did, and by how much all batches until the first one at
             the number were longer, s.
         cold_is_open: whether that first batch is still to come.
+        warm_up: A, by which share a batch is longer on executors that have just joined.
         error: variance of ln(duration ÷ predicted).
     """
 
@@ -130,6 +152,7 @@ class BatchCost:
     is_cold: bool = False
     colds: tuple[tuple[int, float], ...] = ()
     cold_is_open: bool = False
+    warm_up: float = _WARM_UP
     error: float = _ERROR
 
     @property
@@ -202,11 +225,20 @@ class BatchCost:
         return fixed_s, record_s
 
 
+def freshness(after_s: float) -> float:
+    """x, so long after the last executors joined.
+
+    >>> [freshness(after_s) for after_s in (-1.0, 5.0, 10.0, 30.0)]
+    [1.0, 0.8, 0.6, 0.0]
+    """
+    return max(0.0, 1 - max(0.0, after_s) / _WARM_UP_S)
+
+
 class Costs:
     """F(n) and G(n) of a model, each computed once; ``deviations``: so many standard deviations longer."""
 
     def __init__(self, model: BatchCost, deviations: float = 0.0) -> None:
-        self.cap = model.cap
+        self.cap, self._warm_up = model.cap, model.warm_up
         self._model, self._deviations, self._slower = model, deviations, math.exp(deviations * model.varies)
         self._known: dict[int, tuple[float, float]] = {}
 
@@ -218,6 +250,10 @@ class Costs:
             ratio = self._model.correction(executors) * self._slower
             known = self._known[executors] = (fixed_s * ratio, record_s * ratio)
         return known
+
+    def slower(self, after_s: float) -> float:
+        """How many times as long a batch is whose middle is so long after the last executors joined."""
+        return 1 + self._warm_up * freshness(after_s) if self._warm_up else 1.0
 
     @cached_property
     def _cold(self) -> tuple[float, float]:
@@ -259,8 +295,10 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     """
     each = batch.slots // batch.executors
     if not model.is_known or model.is_cold or each != model.slots:
-        fresh = BatchCost((batch,), slots=each, cap=model.cap, colds=model.colds, error=model.error)
-        return replace(fit(fresh, 0), is_cold=is_first)
+        new = BatchCost(
+            (batch,), slots=each, cap=model.cap, colds=model.colds, warm_up=model.warm_up, error=model.error
+        )
+        return replace(fit(new, 0), is_cold=is_first)
     costs = Costs(model)
     fixed_s, record_s = costs.batch(batch.executors)
     predicted_s = fixed_s + record_s * batch.records
@@ -278,9 +316,9 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
         return replace(model, ratios=tuple(sorted([*ratios, (batch.executors, ratio)])))
     if not batch.tells:
         return model
-    missed = math.log(batch.duration_s / predicted_s)
+    missed = math.log(batch.without(model.warm_up).duration_s / predicted_s)
     error = model.error + _ERROR_GAIN * (min(missed * missed, _WINSOR * max(model.error, _ERROR)) - model.error)
-    is_strange = abs(missed) > max(math.log(_SLOW), _STRANGE_DEVIATIONS * model.deviation)
+    is_strange = not batch.fresh and abs(missed) > max(math.log(_SLOW), _STRANGE_DEVIATIONS * model.deviation)
     strange = model.strange + 1 if is_strange else 0
     batch = batch._replace(number=model.count + 1)
     seen = model.seen
@@ -311,7 +349,7 @@ def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
     alike = [
         each
         for each in seen
-        if (each.executors, each.tasks) == (new.executors, new.tasks)
+        if (each.executors, each.tasks, each.fresh > 0) == (new.executors, new.tasks, new.fresh > 0)
         and abs(math.log(each.records / new.records)) < _ALIKE
     ]
     if alike:
@@ -327,6 +365,7 @@ def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
             duration_s=mean(old.duration_s, new.duration_s),
             busy_s=tuple(map(mean, old.busy_s, new.busy_s)),
             driver_s=mean(old.driver_s, new.driver_s),
+            fresh=mean(old.fresh, new.fresh),
             weight=weight + 1,
         )
     return (*seen, new)[-_MOST_SEEN:]
@@ -339,7 +378,8 @@ def fit(model: BatchCost, past: int) -> BatchCost:
     ``past``: how many batches there had been at the last fit.
     """
     newest = model.seen[-1]
-    batches = [each for each in model.seen if _has_same_stages(each, newest)]
+    measured = [each for each in model.seen if _has_same_stages(each, newest)]
+    batches = [each.without(model.warm_up) if each.fresh else each for each in measured]
     ages = [each.weight * _FADE ** (newest.number - each.number) for each in batches]
     rows, many, logs = _read_rows(batches, ages), math.fsum(ages), [math.log(each.slots) for each in batches]
     middle = _dot(ages, logs) / many
@@ -357,7 +397,9 @@ def fit(model: BatchCost, past: int) -> BatchCost:
     waits_s = _dot(ages, [each.duration_s - each.stages_s(each.busy_s) for each in batches]) / many
     stages = tuple([(tasks, *line) for tasks, line in zip(newest.tasks, lines, strict=True)])
     model = replace(model, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s), ratios=())
-    return replace(model, ratios=_find_ratios(Costs(model), batches, ages))
+    costs = Costs(model)
+    warm_up = _find_warm_up(costs, measured, ages)
+    return replace(model, warm_up=warm_up, ratios=_find_ratios(costs, batches, ages))
 
 
 def _has_same_stages(one: Batch, other: Batch) -> bool:
@@ -366,6 +408,10 @@ def _has_same_stages(one: Batch, other: Batch) -> bool:
 
 def _dot(one: Iterable[float], other: Iterable[float]) -> float:
     return math.fsum(map(mul, one, other))
+
+
+def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
+    return _dot(values, weights) / math.fsum(weights)
 
 
 class _Rows(NamedTuple):
@@ -431,6 +477,27 @@ def _fit_lines(
         slope = min(slope if slope > 0 else prior, y_mean / x_mean)
         lines.append((y_mean - slope * x_mean, slope))
     return lines
+
+
+def _find_warm_up(costs: Costs, batches: Sequence[Batch], weights: Sequence[float]) -> float:
+    """A, by least squares of duration ÷ predicted, in which each number of executors has a random effect of its own.
+
+    ``costs``: without corrections.
+    """
+    points = dict[int, list[tuple[float, float, float]]]()
+    for each, weight in zip(batches, weights, strict=True):
+        fixed_s, record_s = costs.batch(each.executors)
+        points.setdefault(each.executors, []).append(
+            (weight, each.fresh, each.duration_s / (fixed_s + record_s * each.records) - 1)
+        )
+    spread, link = _WARM_UP_WEIGHT, _WARM_UP_WEIGHT * _WARM_UP
+    for found in points.values():
+        own = [weight for weight, _, _ in found]
+        fresh, longer = _mean([each for _, each, _ in found], own), _mean([each for _, _, each in found], own)
+        between = 1 / (_NUMBERS_DIFFER + 1 / math.fsum(own))
+        spread += between * fresh**2 + math.fsum([weight * (x - fresh) ** 2 for weight, x, _ in found])
+        link += between * fresh * longer + math.fsum([weight * (x - fresh) * (y - longer) for weight, x, y in found])
+    return min(_MOST_WARM_UP, max(0.0, link / spread))
 
 
 def _find_ratios(costs: Costs, batches: Sequence[Batch], weights: Sequence[float]) -> tuple[tuple[int, float], ...]:

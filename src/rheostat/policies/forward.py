@@ -5,7 +5,8 @@ waits, up to the cap, and lasts F(n) + G(n)·R (:mod:`rheostat.learn.batch_cost`
 batch ends, and then falls to the age of its youngest record. So the time over the limit is exact for each batch.
 
 Executors that join within a batch work on the rest of it; their first tasks are cold, which makes the batch longer by
-what was measured. Those that leave do so between two batches.
+what was measured. Those after the first full one are longer, too, while executors warm up. Executors leave between two
+batches.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Position(NamedTuple):
         started_s: when the last batch began, ≤ 0.
         oldest_s: when the oldest uncommitted record arrived, ≤ 0.
         cold_s: what executors that have joined add to the running batch, or to the next one.
+        joined_s: when the last ones joined, ≤ 0; None: long ago.
+        first_is_over: whether a batch has ended that began with them.
         limit_s: lag beyond which the objective is missed.
         curve, at: the arrivals so far, and what time on it is now.
     """
@@ -80,6 +83,8 @@ class Position(NamedTuple):
     curve: Curve
     at: float
     cold_s: float = 0.0
+    joined_s: float | None = None
+    first_is_over: bool = True
 
 
 class Outlook(NamedTuple):
@@ -105,27 +110,34 @@ def play(position: Position, costs: Costs, load: Forecast, joins: Joins, horizon
     executors, planned, oldest_s, begun_s = position.executors, -position.waiting, position.oldest_s, position.started_s
     upcoming, over_s, last_s, lag_s, joined = list(reversed(joins)), 0.0, 0.0, 0.0, 0
     records, begin_s, cold_s = position.in_flight, position.started_s, position.cold_s
+    joined_s, is_later = -math.inf if position.joined_s is None else position.joined_s, position.first_is_over
     for _ in range(_MOST_BATCHES):
         if records <= 0:
             begin_s = max(last_s, begun_s + trigger_s)
             if begin_s > horizon_s:
                 break
             while upcoming and upcoming[-1][0] <= begin_s:
-                count = upcoming.pop()[1]
+                at_s, count = upcoming.pop()
                 executors, joined = executors + count, joined + max(0, count)
+                joined_s, is_later = (at_s, False) if count > 0 else (joined_s, is_later)
             records = min(load.total(begin_s) - planned, cap)
             if records <= 0:
                 break
             planned, begun_s = planned + records, begin_s
         fixed_s, record_s = costs.batch(executors)
-        end_s, cold_s = begin_s + fixed_s + record_s * records + cold_s + costs.cold_s(joined), 0.0
+        work_s = fixed_s + record_s * records
+        if is_later:
+            work_s *= costs.slower(begin_s + work_s / 2 - joined_s)
+        is_later = is_later or joined_s <= begin_s
+        end_s, cold_s = begin_s + work_s + cold_s + costs.cold_s(joined), 0.0
         if end_s < 0:  # it is overdue, and lasts on for half as long as it has been so far
             end_s *= -_OVERDUE
         while upcoming and upcoming[-1][0] < end_s:
-            joined_s, count = upcoming.pop()
+            at_s, count = upcoming.pop()
             _, faster_s = costs.batch(executors + count)
-            end_s = joined_s + (end_s - joined_s) * min(1.0, faster_s / record_s)
+            end_s = at_s + (end_s - at_s) * min(1.0, faster_s / record_s)
             if count > 0:  # cold tasks of one batch run side by side
+                joined_s, is_later = at_s, False
                 end_s += costs.cold_s(joined + count) - costs.cold_s(joined)
                 joined += count
             executors, record_s = executors + count, faster_s

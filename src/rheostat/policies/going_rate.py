@@ -168,6 +168,13 @@ class GoingRate:
             mean_s += weight * self._passage_s(growth, z * self._load.wander * 2 / 3, room, longest_s)
         return mean_s * self._load.kept_share
 
+    def is_kept(self, executors: int, batch_s: float) -> bool:
+        """Whether so many may be gone down to: while the load rises, only if they last two minutes.
+
+        c* is that of a load which stays, so it sets too low a value on a number that will be needed.
+        """
+        return not self._load.ramp or self.lasts_s(executors, batch_s) >= _LEAST_KEPT_S
+
     def _passage_s(self, growth: float, widening: float, room: float, longest_s: float) -> float:
         """When the buffer is used up, with the ramp of the load."""
         ramp, ramp_s = self._load.ramp, self._load.ramp_s

@@ -27,7 +27,7 @@ from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, learn_batch, learn_cold
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, freshness, learn_batch, learn_cold
 from rheostat.learn.growth import REACH, Trust, find_trend, follow_trust
 from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
@@ -81,6 +81,7 @@ class RheostatState:
         backlog: at the last sample.
         weight: w, the most executors that the load ever needed.
         grew_from: executors before the last ones joined, until one has ended that began with all of them.
+        joined_at: when the last ones joined, or the run of the query began.
         spike: the last burst of records, for which a decrease leaves enough.
         run_since: of the run that the batch model is of.
         lowered: when the last decrease was, and how long its number should last, s; None: no decrease is watched.
@@ -96,6 +97,7 @@ class RheostatState:
     weight: float = 1.0
     spike: Spike | None = None
     grew_from: int | None = None
+    joined_at: float | None = None
     run_since: float | None = None
     curve: Curve = field(default_factory=Curve)
     level: Level = field(default_factory=Level)
@@ -226,6 +228,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
             cost=self._follow_cost(assessment, state),
             grew_from=_before_joining(assessment, state),
+            joined_at=_joined_at(assessment, state),
             run_since=assessment.run_since,
             lowered=lowered,
             kept_share=kept_share,
@@ -243,7 +246,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         if more < 0:
             cost = replace(cost, cold_is_open=False)
         grew_from = _before_joining(assessment, state) if more > 0 else state.grew_from
-        batches = read_batches(assessment) if has_batches(assessment) else []
+        batches = read_batches(assessment, _joined_at(assessment, state)) if has_batches(assessment) else []
         done = [max(0, assessment.batches - later) for later in reversed(range(len(batches)))]
         joined = [batch for batch, place in zip(batches, done, strict=True) if not place]
         if joined and grew_from is not None:
@@ -491,6 +494,7 @@ def _resume(state: RheostatState) -> RheostatState:
         backlog=None,
         started_at=None,
         grew_from=None,
+        joined_at=None,
         level=forget_level(state.level),
         trend=replace(state.trend, slopes=()),
         start_up=replace(state.start_up, open=(), waited_s=0.0, registered=None),
@@ -513,6 +517,14 @@ def _before_joining(assessment: Assessment, state: RheostatState) -> int | None:
     return None if is_over else state.grew_from
 
 
+def _joined_at(assessment: Assessment, state: RheostatState) -> float | None:
+    """When the last executors joined, to a sample; None: nobody saw it."""
+    is_new_run = assessment.run_since is not None and assessment.run_since != state.run_since
+    last_at = assessment.at if state.at is None else state.at
+    joined_at = (last_at + assessment.at) / 2 if _count_joined(assessment, state) > 0 else state.joined_at
+    return assessment.run_since if is_new_run else joined_at
+
+
 def has_batches(assessment: Assessment) -> bool:
     """Whether the figures are those of the batches of one query.
 
@@ -523,8 +535,11 @@ def has_batches(assessment: Assessment) -> bool:
     return len(busy) <= 1 and assessment.driver_s != 0.0
 
 
-def read_batches(assessment: Assessment) -> list[Batch]:
-    """The batches that have ended, oldest first; none where their records are no measure of their work."""
+def read_batches(assessment: Assessment, joined_at: float | None = None) -> list[Batch]:
+    """The batches that have ended, oldest first; none where their records are no measure of their work.
+
+    ``joined_at``: when the last executors joined; None: long ago.
+    """
     executors = assessment.executors
     if not assessment.last_batch_records or not executors:
         return []
@@ -546,6 +561,7 @@ def read_batches(assessment: Assessment) -> list[Batch]:
                 tasks=tuple([stage.tasks for stage in stages]),
                 busy_s=tuple([stage.busy_s for stage in stages]),
                 driver_s=min(driver_part(ended) or 0.0, ended.duration_s),
+                fresh=0.0 if joined_at is None else freshness(ended.at - ended.duration_s / 2 - joined_at),
             )
         )
     return found
@@ -595,6 +611,8 @@ def _position(sample: _Sample, limit_s: float, trigger_s: float, cold_s: float) 
         curve=state.curve,
         at=at,
         cold_s=cold_s,
+        joined_s=None if state.joined_at is None else min(0.0, state.joined_at - at),
+        first_is_over=state.grew_from is None,
     )
 
 

@@ -165,9 +165,8 @@ class Weighing:
         prices = self.prices
         stay = Option(current, self.stay_price(current, batch_s), 0.0)
         lowest = max(prices.least, min(prices.first, current) - 4 * max(1, prices.first // _FEW))
-        valued = [
-            (CHANGE + prices.low_value(number, batch_s), number) for number in prices.numbers_from(lowest, current - 1)
-        ]
+        numbers = [number for number in prices.numbers_from(lowest, current - 1) if prices.is_kept(number, batch_s)]
+        valued = [(CHANGE + prices.low_value(number, batch_s), number) for number in numbers]
         options = list[Option]()
         for value, number in sorted(valued)[:_CHEAPEST]:
             if value >= min([stay.price, *(option.price for option in options)]):
