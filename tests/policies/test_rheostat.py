@@ -15,7 +15,7 @@ from rheostat.analyze.state import AnalysisSettings
 from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import DecisionSettings
 from rheostat.decide.policy import PolicyContext
-from rheostat.learn.batch_cost import Batch, BatchCost, learn_batch
+from rheostat.learn.batch_cost import Batch, BatchCost, fit, learn_batch
 from rheostat.model import Assessment, Bounds, Objective, QueryLoad, ReasonCode, StageWork
 from rheostat.model import Batch as Ended
 from rheostat.policies import forward, going_rate, rheostat, weighing
@@ -45,7 +45,7 @@ def known_cost() -> BatchCost:
         for seconds in (6.0, 12.0, 18.0):
             records = 400.0 * executors * seconds
             batch = Batch(executors, executors, records, 1.0 + seconds, (0,), ((1.0 + seconds) * executors,), 1.0)
-            model = learn_batch(model, batch, is_first=False)
+            model = fit(learn_batch(model, batch, is_first=False), model.count)
     return model
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.learn import batch_cost
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, freshness, learn_batch, learn_cold
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, freshness, learn_batch, learn_cold
 
 DRIVER_S, READ, AGGREGATE = 0.5, 24, 120
 
@@ -31,7 +31,7 @@ def run(executors: int, records: float, cost_ms: float = 0.5, exponent: float = 
 def learn(batches: list[Batch], model: BatchCost | None = None) -> BatchCost:
     model = model or BatchCost()
     for batch in batches:
-        model = learn_batch(model, batch, is_first=False)
+        model = fit(learn_batch(model, batch, is_first=False), model.count)
     return model
 
 

@@ -196,7 +196,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     else:
         gain = predicted / (predicted + past.noise)
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
-    past = _follow_noise(past, y, sample_s / _MEMORY_S)
+    step, spread, link = _follow_noise(past, y, sample_s / _MEMORY_S)
     rates, levels = (*past.rates, rate)[-past.longest :], past.levels
     missed = _find_missed(past.errors, rates, levels, calm)
     errors = _follow_errors(past.errors, missed, past.count)
@@ -204,7 +204,10 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
         past,
         log_rate=level,
         variance=variance,
+        spread=spread,
+        link=link,
         last=y,
+        step=step,
         jumps=jumps,
         calm=calm,
         count=past.count + 1,
@@ -215,13 +218,13 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     )
 
 
-def _follow_noise(past: Level, y: float, least_gain: float) -> Level:
-    """γ0 and γ1 with the step to y; a step beyond 2.5 deviations counts as that."""
+def _follow_noise(past: Level, y: float, least_gain: float) -> tuple[float, float, float]:
+    """The step to y, and γ0 and γ1 with it; one beyond 2.5 deviations counts as that."""
     most = _WINSOR * math.sqrt(past.spread)
     step = min(max(y - (y if past.last is None else past.last), -most), most)
     gain = max(least_gain, 1 / (_PRIOR_WEIGHT + past.count))
     spread = past.spread + gain * (step * step - past.spread)
-    return replace(past, spread=max(spread, 1e-8), link=past.link + gain * (step * past.step - past.link), step=step)
+    return step, max(spread, 1e-8), past.link + gain * (step * past.step - past.link)
 
 
 def _find_missed(

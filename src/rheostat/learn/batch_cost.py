@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from operator import mul
+from functools import cached_property
+from operator import itemgetter, mul
 from typing import NamedTuple
 
 _TASK_S = 0.02
@@ -104,7 +105,7 @@ class Batch(NamedTuple):
         >>> Batch(3, 3, 1e4, 9.0, (4, 8), (4.0, 8.0)).stages_s((4.0, 8.0))
         5.0
         """
-        return math.fsum([_share(tasks, self.slots) * each for tasks, each in zip(self.tasks, busy_s, strict=True)])
+        return _dot([_share(tasks, self.slots) for tasks in self.tasks], busy_s)
 
     @property
     def tells(self) -> bool:
@@ -179,11 +180,11 @@ class BatchCost:
         """
         if not self.ratios:
             return 1.0
-        place = bisect_left(self.ratios, (executors, 0.0))
+        place = bisect_left(self.ratios, executors, key=itemgetter(0))
         near = self.ratios[max(0, place - 1) : place + 1]
+        if near[-1][0] == executors:
+            return near[-1][1]
         nearest, ratio = min(near, key=lambda each: max(each[0] / executors, executors / each[0]))
-        if nearest == executors:
-            return ratio
         doubt = math.sqrt(_DOUBT / (1 + self.spread))
         return (1 + _OF_NEAREST * (ratio - 1)) * (1 + doubt * abs(math.log(executors / nearest)))
 
@@ -238,10 +239,7 @@ class Costs:
 
     def __init__(self, model: BatchCost, deviations: float = 0.0) -> None:
         self.cap, self._warm_up = model.cap, model.warm_up
-        first_s, self._other_cold_s, error_s = model.cold()
-        self._first_cold_s = first_s + deviations * error_s / 2
-        slower = math.exp(deviations * model.varies)
-        self._model, self._slower = model, slower
+        self._model, self._deviations, self._slower = model, deviations, math.exp(deviations * model.varies)
         self._known: dict[int, tuple[float, float]] = {}
 
     def batch(self, executors: int) -> tuple[float, float]:
@@ -257,9 +255,18 @@ class Costs:
         """How many times as long a batch is whose middle is so long after the last executors joined."""
         return 1 + self._warm_up * freshness(after_s) if self._warm_up else 1.0
 
+    @cached_property
+    def _cold(self) -> tuple[float, float]:
+        """What an executor that joins adds to a batch, and each other one that joins with it, s."""
+        first_s, other_s, error_s = self._model.cold()
+        return first_s + self._deviations * error_s / 2, other_s
+
     def cold_s(self, joined: int) -> float:
         """What so many executors that join add to a batch, s."""
-        return self._first_cold_s + self._other_cold_s * (joined - 1) if joined > 0 else 0.0
+        if joined <= 0:
+            return 0.0
+        first_s, other_s = self._cold
+        return first_s + other_s * (joined - 1)
 
     def capacity(self, executors: int, period_s: float, trigger_s: float) -> float:
         """Records/s that batches of ``period_s`` work off; of full ones, where a full batch is shorter.
@@ -279,7 +286,7 @@ class Costs:
 
 
 def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
-    """The model with one more finished batch.
+    """The model with one more finished batch; :func:`fit` then reads all that is remembered.
 
     A batch whose records take less than a quarter of the rest of it teaches nothing. Of the first batches at a number,
     which are cold, one only counts if nothing else is known, or if it is far slower than predicted: a model that is
@@ -288,8 +295,10 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     """
     each = batch.slots // batch.executors
     if not model.is_known or model.is_cold or each != model.slots:
-        new = BatchCost(slots=each, cap=model.cap, colds=model.colds, warm_up=model.warm_up, error=model.error)
-        return replace(_fit(new, (batch,)), is_cold=is_first)
+        new = BatchCost(
+            (batch,), slots=each, cap=model.cap, colds=model.colds, warm_up=model.warm_up, error=model.error
+        )
+        return replace(fit(new, 0), is_cold=is_first)
     costs = Costs(model)
     fixed_s, record_s = costs.batch(batch.executors)
     predicted_s = fixed_s + record_s * batch.records
@@ -315,8 +324,7 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     seen = model.seen
     if strange == _STRANGE:
         seen, strange = tuple([each for each in seen if each.number == model.count]), 0
-    model = replace(model, count=batch.number, strange=strange, error=error)
-    return _fit(model, _remember(seen, batch))
+    return replace(model, seen=_remember(seen, batch), count=batch.number, strange=strange, error=error)
 
 
 def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
@@ -363,83 +371,122 @@ def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
     return (*seen, new)[-_MOST_SEEN:]
 
 
-def _fit(model: BatchCost, seen: tuple[Batch, ...]) -> BatchCost:
-    """The model of these batches; those with other stages than the last one are not looked at.
+def fit(model: BatchCost, past: int) -> BatchCost:
+    """The model of the batches seen; those with other stages than the last one are not looked at.
 
     h moves by one step each fourth batch at most, to where the squared errors and its distance from 0 are least.
+    ``past``: how many batches there had been at the last fit.
     """
-    newest = seen[-1]
-    measured = [each for each in seen if _has_same_stages(each, newest)]
-    batches = [each.without(model.warm_up) for each in measured]
+    newest = model.seen[-1]
+    measured = [each for each in model.seen if _has_same_stages(each, newest)]
+    batches = [each.without(model.warm_up) if each.fresh else each for each in measured]
     ages = [each.weight * _FADE ** (newest.number - each.number) for each in batches]
-    weights = [age / math.fsum(each.busy_s) ** 2 for each, age in zip(batches, ages, strict=True)]
-    many, middle = math.fsum(ages), _mean([math.log(each.slots) for each in batches], ages)
-    spread = math.fsum(age * (math.log(each.slots) - middle) ** 2 for each, age in zip(batches, ages, strict=True))
-    stages, error = _fit_stages(batches, weights, model.exponent)
+    rows, many, logs = _read_rows(batches, ages), math.fsum(ages), [math.log(each.slots) for each in batches]
+    middle = _dot(ages, logs) / many
+    spread = _dot(ages, [(log - middle) ** 2 for log in logs])
+    lines, error = _fit_stages(rows, model.exponent)
     exponent, noise = model.exponent, max(error / many, _LEAST_ERROR**2)
     best = error / noise + (exponent / _HINDRANCE_SD) ** 2
+    is_due = newest.number // _HINDRANCE_EVERY > past // _HINDRANCE_EVERY
     for tried in (model.exponent - _HINDRANCE_STEP, model.exponent + _HINDRANCE_STEP):
-        if spread and newest.number % _HINDRANCE_EVERY == 0 and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
-            other, error = _fit_stages(batches, weights, tried)
+        if spread and is_due and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
+            other, error = _fit_stages(rows, tried)
             misfit = error / noise + (tried / _HINDRANCE_SD) ** 2
             if misfit < best:
-                best, exponent, stages = misfit, tried, other
-    waits_s = _mean([each.duration_s - each.stages_s(each.busy_s) for each in batches], ages)
-    model = replace(model, seen=seen, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s))
-    warm_up = _find_warm_up(model, measured, ages)
-    return replace(model, warm_up=warm_up, ratios=_find_ratios(model, batches, ages))
+                best, exponent, lines = misfit, tried, other
+    waits_s = _dot(ages, [each.duration_s - each.stages_s(each.busy_s) for each in batches]) / many
+    stages = tuple([(tasks, *line) for tasks, line in zip(newest.tasks, lines, strict=True)])
+    model = replace(model, stages=stages, exponent=exponent, spread=spread, driver_s=max(0.0, waits_s), ratios=())
+    costs = Costs(model)
+    warm_up = _find_warm_up(costs, measured, ages)
+    return replace(model, warm_up=warm_up, ratios=_find_ratios(costs, batches, ages))
 
 
 def _has_same_stages(one: Batch, other: Batch) -> bool:
     return len(one.tasks) == len(other.tasks) and (0 in one.tasks) == (0 in other.tasks)
 
 
-def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    return math.fsum(map(mul, weights, values)) / math.fsum(weights)
+def _dot(one: Iterable[float], other: Iterable[float]) -> float:
+    return math.fsum(map(mul, one, other))
 
 
-def _fit_stages(
-    batches: Sequence[Batch], weights: Sequence[float], exponent: float
-) -> tuple[tuple[tuple[int, float, float], ...], float]:
-    """Tasks, I and c of each stage at this h, and the weighted sum of the squared errors of whole batches."""
-    scales, newest = [each.slots**exponent for each in batches], batches[-1]
-    stages, misses = list[tuple[int, float, float]](), [0.0] * len(batches)
-    for place, (tasks, least_s) in enumerate(zip(newest.tasks, newest.least_s, strict=True)):
-        # without tasks, the fixed part is in seconds of the batch, not of all slots
-        slots = [1 if tasks else each.slots for each in batches]
-        x = [each.records * scale / many for each, scale, many in zip(batches, scales, slots, strict=True)]
-        y = [each.busy_s[place] / many for each, many in zip(batches, slots, strict=True)]
-        base_s, cost_s = _line(x, y, weights, least_s / slots[-1])
-        stages.append((tasks, base_s, cost_s))
-        for number, (a, b, many) in enumerate(zip(x, y, slots, strict=True)):
-            misses[number] += (b - base_s - cost_s * a) * many
-    return tuple(stages), math.fsum([weight * miss * miss for weight, miss in zip(weights, misses, strict=True)])
+def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
+    return _dot(values, weights) / math.fsum(weights)
 
 
-def _line(x: Sequence[float], y: Sequence[float], weights: Sequence[float], least: float) -> tuple[float, float]:
-    """I and c of y = I + c·x, least squares; a little weight says that I is ``least``.
+class _Rows(NamedTuple):
+    """What a fit reads, a value for each batch.
 
-    >>> [round(each, 3) for each in _line((1e3, 2e3, 3e3), (2.5, 4.5, 6.5), (1.0, 1.0, 1.0), 0.08)]
-    [0.499, 0.002]
+    Without tasks, the fixed part is in seconds of the batch, not of all slots: busy seconds and records are a slot's.
+
+    Attributes:
+        busy_s: of each stage; ``whole_s``: of all stages.
+        weights: of squared errors in ``whole_s``.
+        least_s: the fixed part of each stage, where batches do not tell it.
     """
-    x_mean, y_mean = _mean(x, weights), _mean(y, weights)
+
+    slots: list[int]
+    records: list[float]
+    busy_s: list[list[float]]
+    whole_s: list[float]
+    weights: list[float]
+    least_s: list[float]
+
+
+def _read_rows(batches: Sequence[Batch], ages: Sequence[float]) -> _Rows:
+    newest, slots = batches[-1], [each.slots for each in batches]
+    parts = [1.0 if newest.tasks[0] else 1 / many for many in slots]
+    busy_s = [list(map(mul, stage_s, parts)) for stage_s in zip(*[each.busy_s for each in batches], strict=True)]
+    whole_s = list(map(math.fsum, zip(*busy_s, strict=True)))
+    return _Rows(
+        slots=slots,
+        records=list(map(mul, [each.records for each in batches], parts)),
+        busy_s=busy_s,
+        whole_s=whole_s,
+        weights=[age / (each_s * each_s) for age, each_s in zip(ages, whole_s, strict=True)],
+        least_s=[least_s * parts[-1] for least_s in newest.least_s],
+    )
+
+
+def _fit_stages(rows: _Rows, exponent: float) -> tuple[list[tuple[float, float]], float]:
+    """I and c of each stage at this h, and the weighted sum of the squared errors of whole batches."""
+    x = [records * slots**exponent for records, slots in zip(rows.records, rows.slots, strict=True)]
+    lines = _fit_lines(x, rows.busy_s, rows.weights, rows.least_s)
+    base_s, cost_s = map(math.fsum, zip(*lines, strict=True))
+    misses = [whole_s - base_s - cost_s * a for whole_s, a in zip(rows.whole_s, x, strict=True)]
+    return lines, _dot(rows.weights, map(mul, misses, misses))
+
+
+def _fit_lines(
+    x: Sequence[float], columns: Sequence[Sequence[float]], weights: Sequence[float], least: Sequence[float]
+) -> list[tuple[float, float]]:
+    """I and c of y = I + c·x for each column y, least squares; a little weight says that I is its ``least``.
+
+    >>> [(base_s, cost_s)] = _fit_lines((1e3, 2e3, 3e3), [(2.5, 4.5, 6.5)], (1.0, 1.0, 1.0), [0.08])
+    >>> round(base_s, 3), round(cost_s, 3)
+    (0.499, 0.002)
+    """
     whole = math.fsum(weights)
-    spread = link = 0.0
-    for weight, a, b in zip(weights, x, y, strict=True):
-        spread += weight * (a - x_mean) * (a - x_mean)
-        link += weight * (a - x_mean) * (b - y_mean)
-    prior = max(y_mean - least, 0.1 * y_mean) / x_mean
-    ridge = _RIDGE * x_mean * x_mean
-    slope = (link / whole + ridge * prior) / (spread / whole + ridge)
-    slope = min(slope if slope > 0 else prior, y_mean / x_mean)
-    return y_mean - slope * x_mean, slope
+    x_mean, lines = _dot(weights, x) / whole, list[tuple[float, float]]()
+    apart = [weight * (a - x_mean) for weight, a in zip(weights, x, strict=True)]
+    spread, ridge = _dot(apart, x) / whole, _RIDGE * x_mean * x_mean
+    for y, low in zip(columns, least, strict=True):
+        y_mean = _dot(weights, y) / whole
+        prior = max(y_mean - low, 0.1 * y_mean) / x_mean
+        slope = (_dot(apart, y) / whole + ridge * prior) / (spread + ridge)
+        slope = min(slope if slope > 0 else prior, y_mean / x_mean)
+        lines.append((y_mean - slope * x_mean, slope))
+    return lines
 
 
-def _find_warm_up(model: BatchCost, batches: Sequence[Batch], weights: Sequence[float]) -> float:
-    """A, by least squares of duration ÷ predicted, in which each number of executors has a random effect of its own."""
+def _find_warm_up(costs: Costs, batches: Sequence[Batch], weights: Sequence[float]) -> float:
+    """A, by least squares of duration ÷ predicted, in which each number of executors has a random effect of its own.
+
+    ``costs``: without corrections.
+    """
     points = dict[int, list[tuple[float, float, float]]]()
     for each, weight in zip(batches, weights, strict=True):
-        fixed_s, record_s = model.raw(each.executors)
+        fixed_s, record_s = costs.batch(each.executors)
         points.setdefault(each.executors, []).append(
             (weight, each.fresh, each.duration_s / (fixed_s + record_s * each.records) - 1)
         )
@@ -453,11 +500,11 @@ def _find_warm_up(model: BatchCost, batches: Sequence[Batch], weights: Sequence[
     return min(_MOST_WARM_UP, max(0.0, link / spread))
 
 
-def _find_ratios(model: BatchCost, batches: Sequence[Batch], weights: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """ρ of each number that batches have run at."""
+def _find_ratios(costs: Costs, batches: Sequence[Batch], weights: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """ρ of each number that batches have run at; ``costs``: without it."""
     sums: dict[int, tuple[float, float]] = {}
     for each, weight in zip(batches, weights, strict=True):
-        fixed_s, record_s = model.raw(each.executors)
+        fixed_s, record_s = costs.batch(each.executors)
         ratio = each.duration_s / (fixed_s + record_s * each.records)
         whole, of = sums.get(each.executors, (0.0, 0.0))
         sums[each.executors] = whole + weight * ratio, of + weight

@@ -201,15 +201,20 @@ class GoingRate:
         highs = [(high, self.kept_s(high)) for high in self.numbers_from(first, first + _HIGHER * step)]
         highs = highs or [(first, self.kept_s(first))]
         for low in self.numbers_from(max(self.least, first - _BELOW * step), first + _ABOVE * step):
+            if low >= best[0]:  # a cycle costs more than its low number
+                break
             lasts_s = self.lasts_s(low, self.steady_s(low))
             late_s = max(0.0, terms.start_up_s + terms.sample_s - lasts_s)
             fixed = low * lasts_s + 2 * CHANGE + _EXTRA + terms.weight * late_s
             for high, kept_s in highs:
-                if high < low:
-                    continue
-                spent = fixed + high * kept_s + (high - low) * (terms.start_up_s + self._costs.cold_s(high - low))
-                best = min(best, (spent / (lasts_s + kept_s), low, high))
+                if high >= low:
+                    spent = fixed + high * kept_s + self._join_price(high - low)
+                    best = min(best, (spent / (lasts_s + kept_s), low, high))
         return best
+
+    def _join_price(self, more: int) -> float:
+        """What so many executors cost until they are of use, executor-seconds."""
+        return more * (self._terms.start_up_s + self._costs.cold_s(more))
 
     # ---------------------------------------------------------------------------------- relative values
 
@@ -222,8 +227,7 @@ class GoingRate:
         """What so many cost beyond c* until they are forced up, batches being so long now, executor-seconds."""
         terms, lasts_s = self._terms, self.lasts_s(executors, batch_s)
         late_s = max(0.0, terms.start_up_s + terms.sample_s - lasts_s)
-        more = max(0, self.high - executors)
-        joining = more * (terms.start_up_s + self._costs.cold_s(more))
+        joining = self._join_price(max(0, self.high - executors))
         return (executors - self.cost) * lasts_s + self.forced_up + joining + terms.weight * late_s
 
     def high_value(self, executors: int) -> float:
@@ -257,6 +261,8 @@ def first_passage_s(growth: float, widening: float, room: float, longest_s: floa
     root = math.sqrt(longest_s)
     if (growth + widening * root) * root * root <= room:
         return longest_s
+    if growth > 0:
+        root = min(root, math.sqrt(room / growth))
     for _ in range(12):  # Newton's method from above: the polynomial is convex there, so it never falls below the root
         square = root * root
         excess = (growth + widening * root) * square - room

@@ -27,7 +27,7 @@ from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, freshness, learn_batch, learn_cold
+from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, freshness, learn_batch, learn_cold
 from rheostat.learn.growth import REACH, Trust, find_trend, follow_trust
 from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
@@ -111,6 +111,8 @@ class RheostatState:
 
 
 _Proposal = tuple[Recommendation, RheostatState]
+_CostsPair = tuple[Costs, Costs]
+"""Of batches as they are predicted, and one standard deviation longer."""
 
 
 class _Sample(NamedTuple):
@@ -252,7 +254,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         for batch, place in zip(batches, done, strict=True):
             if (place or not cost.is_known) and not assessment.slow_executors:
                 cost = learn_batch(cost, batch, is_first=place < 2)
-        return cost
+        return cost if cost.seen is state.cost.seen else fit(cost, state.cost.count)
 
     # ------------------------------------------------------------------------------------------ without a model
 
@@ -292,7 +294,8 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     # -------------------------------------------------------------------------------------------- with a model
 
     def _decide(self, sample: _Sample, past: RheostatState) -> _Proposal:
-        weighing, state = self._weigh(sample)
+        costs = Costs(sample.state.cost), Costs(sample.state.cost, 1.0)
+        weighing, state = self._weigh(sample, costs)
         sample = sample._replace(state=state)
         breach_s = weighing.breach_if_waiting(sample.n)
         if breach_s:
@@ -315,16 +318,16 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             return self._doubt_model(sample, past) or sample.propose(
                 sample.n, ReasonCode.STEADY, text, breach_s=breach_s
             )
-        return self._await_rise(sample) or self._decide_healthy(sample, weighing)
+        return self._await_rise(sample, costs) or self._decide_healthy(sample, costs, weighing)
 
-    def _await_rise(self, sample: _Sample) -> _Proposal | None:
+    def _await_rise(self, sample: _Sample, costs: _CostsPair) -> _Proposal | None:
         """What a rise at its regular time needs, no earlier than executors take to start; None: there is none then."""
         assessment, n, state = sample
         sample_s = self.context.sample_s
         rise = state.rhythm.next_rise(assessment.at, sample_s, state.start_up.late_s + sample_s)
         if rise is None or rise.rate <= state.level.rate:
             return None
-        weighing, _ = self._weigh(sample, rise.rate)
+        weighing, _ = self._weigh(sample, costs, rise.rate)
         text = f"the load has risen to {per_second(rise.rate)} or more at regular times, and will again in "
         text += seconds(max(0.0, rise.at - assessment.at))
         breach_s = weighing.breach_if_waiting(n)
@@ -333,7 +336,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             return sample.propose(weighing.need, ReasonCode.FORECAST, text, breach_s=breach_s, forecast=rise.rate)
         return sample.propose(n, ReasonCode.STEADY, f"{text}: {n} stays", forecast=rise.rate)
 
-    def _weigh(self, sample: _Sample, least_rate: float = 0.0) -> tuple[Weighing, RheostatState]:
+    def _weigh(self, sample: _Sample, costs: _CostsPair, least_rate: float = 0.0) -> tuple[Weighing, RheostatState]:
         """The options of this sample, at that rate or more, and the state with what its load needs."""
         assessment, state = sample.assessment, sample.state
         limit_s = self.context.objective.lag_s * (1 - self.options.margin)
@@ -351,11 +354,10 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             locked_s=self._locked_s(sample),
         )
         load, now_rate, more = self._read_load(sample, terms, least_rate)
-        costs = Costs(state.cost)
         weighing = Weighing(
-            _position(sample, limit_s, trigger_s, _cold_left_s(sample, costs)),
-            (costs, Costs(state.cost, 1.0)),
-            GoingRate(costs, load, terms),
+            _position(sample, limit_s, trigger_s, _cold_left_s(sample, costs[0])),
+            costs,
+            GoingRate(costs[0], load, terms),
             terms,
             state.start_up,
             (load.rate, load.rate * more),
@@ -407,7 +409,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         text += doubled + _compare(choice)
         return sample.propose(target, code, text, breach_s=breach_s, forecast=weighing.rate)
 
-    def _decide_healthy(self, sample: _Sample, weighing: Weighing) -> _Proposal:
+    def _decide_healthy(self, sample: _Sample, costs: _CostsPair, weighing: Weighing) -> _Proposal:
         """Fewer executors if that is cheaper than to stay."""
         assessment, n = sample.assessment, sample.n
         batch_s = min(
@@ -416,7 +418,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         )
         stay, choice = weighing.decrease(n, batch_s)
         if choice is not None and (usual := self._usual_rate(sample)) > weighing.rate:
-            weighing, _ = self._weigh(sample, usual)
+            weighing, _ = self._weigh(sample, costs, usual)
             stay, choice = weighing.decrease(n, batch_s)
         prices = weighing.prices
         if choice is None:

@@ -132,18 +132,18 @@ class Weighing:
     def increase(self, current: int) -> Choice | None:
         """The number to ask for now; None: to stay is cheapest, or to ask at the next decision costs no more."""
         weight, start_up_s = self.terms.weight, self.terms.start_up_s
-        stays_s = self._over_s(self._joins(0, 0.0), _LONG, recovers=True)
-        options = [Option(current, weight * stays_s + self.prices.high_value(current), stays_s)]
         first = current + 1
         if self.need - current > _FEW:
             first = current + (self.need - current) // 2
         last = max(self.need + _BEYOND_NEED * max(1, self.need // _FEW), first + _BEYOND_NEED)
-        for number in self.prices.numbers_from(first, last):
+        numbers = [current, *self.prices.numbers_from(first, last)]
+        valued = [(self.prices.high_value(number) + (number - current) * start_up_s, number) for number in numbers]
+        options = list[Option]()
+        for value, number in sorted(valued):
+            if len(options) > 1 and value >= sorted(option.price for option in options)[1]:
+                break  # two are cheaper, whatever the play says
             over_s = self._over_s(self._joins(number - current, 0.0), _LONG, recovers=True)
-            price = weight * over_s + self.prices.high_value(number) + (number - current) * start_up_s
-            options.append(Option(number, price, over_s))
-            if not over_s and number >= self.need + _BEYOND_NEED:
-                break
+            options.append(Option(number, weight * over_s + value, over_s))
         best, *others = sorted(options, key=lambda option: (option.price, option.executors))
         more = best.executors - current
         if more <= 0:

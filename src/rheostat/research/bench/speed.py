@@ -38,12 +38,14 @@ from rheostat.model import (
     RunningBatch,
     SourceInfo,
 )
+from rheostat.policies.rheostat import RheostatPolicy
 from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, metric
 
 # ------------------------------------------------------------------------------------------------- bench decision
 
 _WARM_UP, _CYCLES = 500, 5000
 _TARGET_MS = 1.0
+_STEPS = "shift:1..6@28800,every=1800"
 _ALL_ON = {
     "tolerance": 0.05,
     "align_to": "waves",
@@ -58,19 +60,44 @@ _ALL_ON = {
 
 
 def run_decision(watch: Watch = ignore_progress) -> Bench:
-    """Time ``analyze`` and ``plan`` with all guard steps, for several numbers of partitions."""
+    """Time ``analyze`` and ``plan`` with all guard steps, for several numbers of partitions; and ``rheostat``."""
     metrics: list[Metric] = []
     for number, (partitions, target) in enumerate(sizes := ((16, _TARGET_MS), (97, None), (300, None))):
-        watch(number, len(sizes), f"decisions over {partitions} partitions")
+        watch(number, len(sizes) + 1, f"decisions over {partitions} partitions")
         times = _times_ms(partitions, _CYCLES if partitions == 16 else _CYCLES // 5)
         name = f"decision_p{{}}_{partitions}_partitions"
         metrics.append(metric(name.format(50), times, "ms"))
-        metrics.append(metric(name.format(99), times, "ms", lambda values: float(np.percentile(values, 99)), target))
+        metrics.append(metric(name.format(99), times, "ms", _percentile_99, target))
+    watch(len(sizes), len(sizes) + 1, "a run under rheostat")
+    times = recommend_times_ms(*case_of(_STEPS))
+    metrics.append(metric("recommend_p50_rheostat", times, "ms"))
+    metrics.append(metric("recommend_p99_rheostat", times, "ms", _percentile_99, _TARGET_MS))
     notes = (
         "One decision: analyze one observation (one query, 4 executors) and plan with the policy reactive and all "
         "guard steps. Journal, observation and execution are not in it. Garbage collection stays on.",
+        f"recommend: processor time of the policy `rheostat` alone, in a run of the job `base` under `{_STEPS}`.",
     )
     return Bench("decision", metrics, notes)
+
+
+def recommend_times_ms(case: Case, this: Ready) -> list[float]:
+    """Processor time of each decision of ``rheostat`` in a simulated run, measured from outside."""
+    times, recommend = list[float](), RheostatPolicy.recommend
+
+    def time_call(*args: Any) -> Any:
+        begin = time.process_time()
+        try:
+            return recommend(*args)
+        finally:
+            times.append((time.process_time() - begin) * 1000)
+
+    with patch.object(RheostatPolicy, "recommend", time_call):
+        simulate(case.job, this.load, PolicySpec("rheostat"), seed=case.seed)
+    return times
+
+
+def _percentile_99(values: np.ndarray) -> float:
+    return float(np.percentile(values, 99))
 
 
 def _times_ms(partitions: int, count: int) -> list[float]:
