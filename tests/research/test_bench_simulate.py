@@ -4,7 +4,8 @@ import pytest
 
 from rheostat.policies import mst as mst_learning
 from rheostat.policies import proactive
-from rheostat.research.bench.speed import case_of, measure_run
+from rheostat.policies.rheostat import RheostatPolicy
+from rheostat.research.bench.speed import case_of, measure_run, recommend_times_ms
 
 pytestmark = pytest.mark.slow
 
@@ -29,3 +30,11 @@ def test_nothing_is_timed_any_more_afterwards(hours):
     before = vars(proactive)["check"], vars(mst_learning)["fit"]
     measure_run("mst", *hours)
     assert (vars(proactive)["check"], vars(mst_learning)["fit"]) == before
+
+
+def test_each_decision_of_rheostat_is_timed_and_none_afterwards(hours):
+    recommend = RheostatPolicy.recommend
+    times = recommend_times_ms(*hours)
+    assert len(times) >= 7200 / 15
+    assert sum(times) > 0
+    assert RheostatPolicy.recommend is recommend
