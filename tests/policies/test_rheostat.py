@@ -118,12 +118,21 @@ def test_a_rise_that_the_buffer_carries_is_no_reason_yet():
 
 
 def test_a_dip_of_the_last_samples_is_no_reason_for_a_decrease():
-    rates = [1300.0, 1600.0, 1800.0, 1100.0] * 10
+    rates = [1500.0] * 40
     dip = sample(SAMPLE_S * 41, 1300.0, 4, arrived=round(700 * SAMPLE_S), backlog=11_000, in_flight=11_000)
     answer, after = policy().recommend(dip, watch(rates, 4))
     assert after.level.rate < 900
     assert answer.target == 4
     assert answer.reason.figures["forecast"] == pytest.approx(1300.0, rel=0.01)
+
+
+def test_a_fall_that_makes_many_executors_superfluous_is_believed_at_once():
+    """What ten of them cost in 6 s is what a change costs; what one costs in a minute is, too."""
+    fall = sample(NOW, (3 * 4500 + 1000) / 4, 14, arrived=round(1000 * SAMPLE_S))
+    answer, after = policy().recommend(fall, watch([4500.0] * 30, 14))
+    assert answer.target is not None
+    assert answer.target <= 4
+    assert answer.reason.figures["forecast"] == pytest.approx(after.level.rate)
 
 
 def test_a_load_that_falls_steadily_is_no_dip():

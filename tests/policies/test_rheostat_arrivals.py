@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import math
 import random
+import statistics
 
 import pytest
 
@@ -69,6 +70,35 @@ def test_noise_is_told_from_a_walk():
     wanders, stays = follow(walk), follow(noisy(1000.0, 400, 0.05))
     assert stays.noise > 5 * stays.walk
     assert wanders.walk > 2 * wanders.noise
+
+
+def levels_of(rates: list[float]) -> list[float]:
+    """The levels of a load that is sampled every 2 s, once the noise is known."""
+    level, found = Level(), list[float]()
+    for place, rate in enumerate(rates):
+        level = follow_level(level, 2.0 * place, rate, 1000.0, 2.0)
+        found.append(level.rate)
+    return found[len(found) // 2 :]
+
+
+def test_what_comes_and_goes_within_seconds_is_noise_though_samples_have_it_in_common():
+    draws, excess, rates = random.Random(4), 0.0, list[float]()
+    for _ in range(2000):
+        excess = 0.4 * excess + draws.gauss(0.0, 0.2)
+        rates.append(1000.0 * math.exp(excess))
+    assert statistics.pstdev(levels_of(rates)) < 100.0 < 200.0 < statistics.pstdev(rates)
+
+
+def test_a_sample_of_few_records_is_no_fall_of_a_noisy_load():
+    rates = noisy(1000.0, 300, 0.3)
+    assert follow([*rates, 200.0]).calm > 0
+    assert follow([*rates, 5000.0]).calm == 0
+    assert follow([*noisy(1000.0, 300, 0.1), 200.0]).calm == 0
+
+
+def test_blocks_of_many_samples_hide_no_step():
+    levels = levels_of([*noisy(1000.0, 300, 0.1), *noisy(4000.0, 300, 0.1, seed=2)])
+    assert min(levels[1:9]) > 3500.0
 
 
 def test_the_error_of_a_forecast_grows_with_the_horizon_only_where_the_load_wanders():

@@ -92,6 +92,9 @@ def test_the_batches_of_the_last_run_price_the_first_decision_and_the_first_batc
     assert answer.reason.code is ReasonCode.UNDERSIZED
     assert "only a first batch is known, so no more than twice as many" in answer.reason.text
     assert answer.target == 6
+    again = sample(BACK + 2.0, 4500.0, 3, requested=6, **changes)
+    answer, _ = policy().recommend(again, state)
+    assert (answer.target, answer.reason.code) == (6, ReasonCode.STABILIZING)
     twice_as_slow = Ended(BACK + 20.0, 0, 21.0, planning_s=0.1, commit_s=0.1, offsets=(12_000,), stages=())
     ended = sample(BACK + 30.0, 1500.0, 3, run_since=BACK, batches=1, ended=(twice_as_slow,))
     _, state = policy().recommend(ended, state)

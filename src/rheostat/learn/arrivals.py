@@ -4,8 +4,12 @@ The curve A(t) is the number of records that have arrived until t, known at each
 sample of s seconds says is y = ln(records that arrived in it ÷ s).
 
 *Level* [ours]: a local-level Kalman filter on y. How much of y is noise is measured by the autocovariance of the
-steps d = yₖ − yₖ₋₁, γ0 and γ1: the noise of a sample has the variance −γ1, the walk of the level γ0 + 2 γ1. A sample
-farther from the level than 3.5 standard deviations is a *jump*: the level is that sample.
+steps d = yₖ − yₖ₋₁, γ0 and γ1: the noise of a sample has the variance −γ1, the walk of the level γ0 + 2 γ1. Where
+samples are shorter than 15 s, the steps are those between the means of m samples that last as long; the noise of a
+sample is m times theirs then, and its walk 1 ÷ m. So what comes and goes within seconds is noise, though samples next
+to each other have it in common, and the level depends little on how often the load is sampled. A sample farther from
+the level than 3.5 standard deviations is a *jump*: the level is that sample. A fall is measured as a share of the rate,
+since samples of few records are far apart in logarithms.
 
 *Forecast error* [ours]: the rate is forecast to stay at its level. How wrong that is after k samples is measured, not
 derived from the filter: v(k) is the mean square of ln(mean rate of the last k samples ÷ level before them). Noise that
@@ -17,6 +21,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 _MOST_LOOKS = 64
@@ -85,10 +90,12 @@ FEWEST_HORIZONS = 4
 _LONGEST_S = 240.0
 """The greatest horizon, where that is 16 samples or more."""
 NOTHING_MISSED: tuple[float | None, ...] = (None,) * FEWEST_HORIZONS
+_BLOCK_S = 15.0
+"""Time over which samples are averaged to tell noise from a walk of the level."""
 _MEMORY_S, _PRIOR_WEIGHT = 750.0, 8
-"""Time that noise is averaged over; and what is assumed of it at first counts as so many samples."""
+"""Time that noise is averaged over; and what is assumed of it at first counts as so many blocks."""
 _JUMP = 12.0
-"""Squared deviations of a jump: 3.5 standard deviations."""
+"""Squared deviations of a jump: 3.5 standard deviations, of ln(rate) upwards, of the share of the rate downwards."""
 _SAME_JUMP = 3
 _JUMPS = 12
 _FEW_JUMPS = 4
@@ -102,8 +109,8 @@ class Level:
     Attributes:
         log_rate: ln of the level, ln(records/s); None: nothing arrives.
         variance: of ``log_rate``.
-        spread, link: γ0 and γ1 of the steps of samples.
-        last: y of the last sample; ``step``: the step to it.
+        spread, link: γ0 and γ1 of the steps between blocks; ``block``: samples in each.
+        logs: y of the samples of the last three blocks, the latest last.
         jumps: times of the last jumps.
         calm: samples since the last jump.
         count: samples so far.
@@ -117,8 +124,8 @@ class Level:
     variance: float = 0.01
     spread: float = 0.0204
     link: float = -0.01
-    last: float | None = None
-    step: float = 0.0
+    block: int = 1
+    logs: tuple[float, ...] = ()
     jumps: tuple[float, ...] = ()
     calm: int = 0
     count: int = 0
@@ -135,12 +142,12 @@ class Level:
     @property
     def noise(self) -> float:
         """Variance of a sample around the level."""
-        return min(max(-self.link, 0.02 * self.spread), 0.5 * self.spread)
+        return self.block * min(max(-self.link, 0.02 * self.spread), 0.5 * self.spread)
 
     @property
     def walk(self) -> float:
         """Variance that the level gains in a sample."""
-        return max(self.spread + 2 * self.link, 0.003 * self.spread)
+        return max(self.spread + 2 * self.link, 0.003 * self.spread) / self.block
 
     @property
     def longest(self) -> int:
@@ -175,7 +182,7 @@ class Level:
 
 def forget_level(past: Level) -> Level:
     """What is known of the noise, without the level: nothing arrives, or nobody has looked."""
-    return replace(past, log_rate=None, last=None, step=0.0, calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
+    return replace(past, log_rate=None, logs=(), calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
 
 
 def follow_level(past: Level, at: float, rate: float, window_rate: float, sample_s: float) -> Level:
@@ -185,18 +192,20 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
         return forget_level(past)
     y = math.log(max(rate, _LEAST_SHARE * window_rate))
-    if past.log_rate is None or past.last is None:
-        return replace(past, log_rate=y, last=y, step=0.0, variance=past.noise, calm=1, rates=(rate,), levels=(y,))
+    past = replace(past, block=max(1, round(_BLOCK_S / sample_s)))
+    if past.log_rate is None:
+        return replace(past, log_rate=y, logs=(y,), variance=past.noise, calm=1, rates=(rate,), levels=(y,))
     error, predicted = y - past.log_rate, past.variance + past.walk
     jumps, calm = past.jumps, past.calm + 1
-    if error * error > _JUMP * (predicted + past.noise):
+    apart = error if error > 0 else -math.expm1(error)
+    if apart * apart > _JUMP * (predicted + past.noise):
         level, variance, calm = y, max(past.noise, 0.1 * error * error), 0
         if past.calm >= _SAME_JUMP or not jumps:
             jumps = (*jumps, at)[-_JUMPS:]
     else:
         gain = predicted / (predicted + past.noise)
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
-    step, spread, link = _follow_noise(past, y, sample_s / _MEMORY_S)
+    logs, spread, link = _follow_noise(past, y, sample_s / _MEMORY_S)
     rates, levels = (*past.rates, rate)[-past.longest :], past.levels
     missed = _find_missed(past.errors, rates, levels, calm)
     errors = _follow_errors(past.errors, missed, past.count)
@@ -204,10 +213,9 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
         past,
         log_rate=level,
         variance=variance,
+        logs=logs,
         spread=spread,
         link=link,
-        last=y,
-        step=step,
         jumps=jumps,
         calm=calm,
         count=past.count + 1,
@@ -218,13 +226,17 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     )
 
 
-def _follow_noise(past: Level, y: float, least_gain: float) -> tuple[float, float, float]:
-    """The step to y, and γ0 and γ1 with it; one beyond 2.5 deviations counts as that."""
+def _follow_noise(past: Level, y: float, least_gain: float) -> tuple[tuple[float, ...], float, float]:
+    """The samples with y, and γ0 and γ1 with the last two steps; one beyond 2.5 deviations counts as that."""
+    block, logs = past.block, (*past.logs, y)[-3 * past.block :]
+    if len(logs) < 3 * block:
+        return logs, past.spread, past.link
     most = _WINSOR * math.sqrt(past.spread)
-    step = min(max(y - (y if past.last is None else past.last), -most), most)
-    gain = max(least_gain, 1 / (_PRIOR_WEIGHT + past.count))
+    means = [math.fsum(logs[start : start + block]) / block for start in (0, block, 2 * block)]
+    before, step = [min(max(later - sooner, -most), most) for sooner, later in pairwise(means)]
+    gain = max(least_gain, 1 / (_PRIOR_WEIGHT * block + past.count))
     spread = past.spread + gain * (step * step - past.spread)
-    return step, max(spread, 1e-8), past.link + gain * (step * past.step - past.link)
+    return logs, max(spread, 1e-8), past.link + gain * (step * before - past.link)
 
 
 def _find_missed(

@@ -41,7 +41,7 @@ from rheostat.policies.capacity import (
     spike_rate,
 )
 from rheostat.policies.forward import Forecast, Position
-from rheostat.policies.going_rate import GoingRate, Load, Terms
+from rheostat.policies.going_rate import CHANGE, GoingRate, Load, Terms
 from rheostat.policies.mst import MstOptions, MstPolicy, MstState
 from rheostat.policies.weighing import Choice, Weighing
 from rheostat.text import carry, count, finite, per_second, seconds
@@ -51,7 +51,6 @@ _LATE = 0.6
 """Share of the objective's lag from which on an unknown capacity is no reason to wait."""
 _COOLDOWN_S = 60.0
 _SAME_S = 1e-3
-_LOOK_S = 60.0
 _KEPT_GAIN, _LEAST_KEPT = 0.2, 0.35
 _PAUSE = 4
 """Samples without figures after which what was going on is over."""
@@ -399,9 +398,15 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
 
     def _increase(self, sample: _Sample, weighing: Weighing, choice: Choice, breach_s: float) -> _Proposal:
         n, assessment, target = sample.n, sample.assessment, choice.best.executors
-        doubled = ""
-        if sample.state.cost.is_cold and target > 2 * n:
-            target, doubled = 2 * n, "; only a first batch is known, so no more than twice as many"
+        doubled, most = "", max(n, 2 * (assessment.executors or n))
+        if sample.state.cost.is_cold and target > most:
+            if most == n:
+                text = (
+                    f"{seconds(breach_s)} over the limit are ahead, but only a first batch is known, and twice as many "
+                    f"executors as are registered have been asked for: {n} stays"
+                )
+                return sample.propose(n, ReasonCode.STABILIZING, text, breach_s=breach_s, forecast=weighing.rate)
+            target, doubled = most, "; only a first batch is known, so no more than twice as many"
         late = (assessment.lag_s or 0.0) > self.context.objective.lag_s
         certain = weighing.prices.carries(n) < weighing.rate
         code = ReasonCode.SLA_VIOLATED if late else ReasonCode.UNDERSIZED if certain else ReasonCode.FORECAST
@@ -417,7 +422,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             weighing.terms.period_s,
         )
         stay, choice = weighing.decrease(n, batch_s)
-        if choice is not None and (usual := self._usual_rate(sample)) > weighing.rate:
+        while choice is not None and (usual := self._usual_rate(sample, n - choice.best.executors)) > weighing.rate:
             weighing, _ = self._weigh(sample, costs, usual)
             stay, choice = weighing.decrease(n, batch_s)
         prices = weighing.prices
@@ -438,15 +443,18 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         )
         return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
 
-    def _usual_rate(self, sample: _Sample) -> float:
-        """Records/s over the last minute, since a dip is no reason for a decrease; 0 if the load jumped, or falls."""
-        curve, level = sample.state.curve, sample.state.level
+    def _usual_rate(self, sample: _Sample, fewer: int) -> float:
+        """Records/s over the time in which so many executors cost as much as a change; 0 if the load is seen to fall.
+
+        A dip is no reason for a decrease, and nobody knows at once whether it is one: what waiting costs by then is
+        what a change in vain would have. The second sample after a jump tells.
+        """
+        level, look_s = sample.state.level, CHANGE / fewer
         if sample.state.trend.growth(level, REACH).log < 0:
             return 0.0
-        since = sample.assessment.at - min(_LOOK_S, level.calm * self.context.sample_s)
-        if (level.jumps and level.jumps[-1] > since) or not curve.times or curve.times[0] > since:
-            return 0.0
-        return curve.rate_since(since)
+        if level.calm:
+            look_s = min(look_s, (level.calm + 1) * self.context.sample_s)
+        return sample.state.curve.rate_since(sample.assessment.at - look_s)
 
     def _doubt_model(self, sample: _Sample, past: RheostatState) -> _Proposal | None:
         """More executors against the model, where it is wrong; None: nothing shows that.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from rheostat.learn.batch_cost import Costs
 from rheostat.learn.start_up import StartUp
-from rheostat.policies.forward import Forecast, Joins, Position, play
+from rheostat.policies.forward import Forecast, Joins, Outlook, Position, play
 from rheostat.policies.going_rate import CHANGE, GoingRate, Terms
 
 _RECOVERY_S = 1800.0
@@ -112,13 +112,26 @@ class Weighing:
             seen, rate = play(self._position, costs, load, joins, horizon_s), load.last_rate
             over_s = seen.over_s
             if recovers and seen.lag_s > self._position.limit_s:
-                gain = self.prices.carries(max(1, seen.executors)) - rate
-                left = (seen.lag_s - self._position.limit_s) * rate
-                over_s += min(left / gain, _RECOVERY_S) if gain > 0 else _RECOVERY_S
+                over_s += self._recovery_s(seen, rate)
             if not over_s:
                 break  # the better one breaches no more
             mean_s += over_s / 2
         return mean_s
+
+    def _recovery_s(self, seen: Outlook, rate: float) -> float:
+        """How long the lag is over its limit after the play, at that number or after one more increase.
+
+        ``raised_s``: until such an increase works, with what it costs.
+        """
+        terms, most = self.terms, self.need + _BEYOND_NEED
+        raised = most if terms.most is None else min(most, terms.most)
+        gain, more = [self.prices.carries(number) - rate for number in (max(1, seen.executors), raised)]
+        raised_s = terms.sample_s + self._start_up.late_s + 2 * terms.period_s + self.prices.forced_up / terms.weight
+        left = (seen.lag_s - self._position.limit_s) * rate
+        after_s = left / gain if gain > 0 else _RECOVERY_S
+        if more > 0:
+            after_s = min(after_s, raised_s + max(0.0, left - gain * raised_s) / more)
+        return min(after_s, _RECOVERY_S)
 
     def breach_if_waiting(self, current: int) -> float:
         """Seconds over the objective if help is asked for at the next decision and not now."""
