@@ -57,10 +57,10 @@ _STRANGE = 2
 """Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
 _COLD_S, _LEAST_COLD_S, _COLDS = 4.0, 1.0, 8
 """What an executor that joins adds to a batch: before any did, and at least, s; the batches that it is measured by."""
-_WARM_UP_S, _WARM_UP, _MOST_WARM_UP = 25.0, 0.5, 3.0
-"""How long executors warm up; A before it is measured, and at most."""
-_WARM_UP_WEIGHT, _NUMBERS_DIFFER = 0.1, 2.25
-"""Weight of that first A, as a sum of x² of batches; variance of b ÷ (F + G·R) between numbers ÷ that of one batch."""
+_WARM_UP_S, _MOST_WARM_UP = 25.0, 3.0
+"""How long executors warm up; A at most."""
+_WARM_UP_WEIGHT, _NUMBERS_DIFFER = 0.05, 2.25
+"""Weight of A = 0, as a sum of x² of batches; variance of b ÷ (F + G·R) between numbers ÷ that of one batch."""
 
 
 class Batch(NamedTuple):
@@ -152,7 +152,7 @@ class BatchCost:
     is_cold: bool = False
     colds: tuple[tuple[int, float], ...] = ()
     cold_is_open: bool = False
-    warm_up: float = _WARM_UP
+    warm_up: float = 0.0
     error: float = _ERROR
 
     @property
@@ -490,7 +490,7 @@ def _find_warm_up(costs: Costs, batches: Sequence[Batch], weights: Sequence[floa
         points.setdefault(each.executors, []).append(
             (weight, each.fresh, each.duration_s / (fixed_s + record_s * each.records) - 1)
         )
-    spread, link = _WARM_UP_WEIGHT, _WARM_UP_WEIGHT * _WARM_UP
+    spread, link = _WARM_UP_WEIGHT, 0.0
     for found in points.values():
         own = [weight for weight, _, _ in found]
         fresh, longer = _mean([each for _, each, _ in found], own), _mean([each for _, _, each in found], own)
