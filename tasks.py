@@ -15,15 +15,11 @@ import argparse
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import venv
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
 
 ROOT = Path(__file__).resolve().parent
 VENV = Path(os.environ.get("RHEOSTAT_VENV", ROOT / ".venv")).resolve()
@@ -33,10 +29,6 @@ PROJECT = ROOT / "pyproject.toml"
 NEEDED_FREE_MB = 3000
 ON_ALL_CORES = ("-n", "auto", "--dist", "worksteal")
 """For pytest. Neighbours stay in one process, as many of them look at the same simulated run, which it keeps."""
-INTERRUPTED = 2
-"""Exit code of pytest after Ctrl-C."""
-PATIENT_S = 1800
-"""Longest time of a test that gets only the time that others leave idle."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -70,37 +62,22 @@ def demo(rest: Sequence[str]) -> int:
 
 
 def test(rest: Sequence[str]) -> int:
-    """Run every test: those on a real Kafka and a real Spark, and those without Java in the time they leave idle."""
-    status = _prepare()
-    if status:
-        return status
-    print("Beside these run the tests without Java, at the lowest priority; they report at the end.", flush=True)
-    command = _pytest("not cluster", *ON_ALL_CORES, "-o", f"timeout={PATIENT_S}", *rest)
-    with tempfile.TemporaryFile("w+") as output, _in_idle_time(command, output) as beside:
-        on_cluster = cluster(rest)
-        if on_cluster == INTERRUPTED:
-            return INTERRUPTED
-        try:
-            without_java = beside.wait()
-        except KeyboardInterrupt:
-            return INTERRUPTED
-        output.seek(0)
-        print(output.read(), flush=True)
-    return on_cluster or without_java
+    """Run every test: those without Java on all cores, then those on a real Kafka and a real Spark."""
+    return _test_without_java("not cluster", rest) or cluster(rest)
 
 
 def fast(rest: Sequence[str]) -> int:
     """Run the fast suite: no Java, no slow tests, on all cores."""
-    return _prepare() or _call(_pytest("not cluster and not slow", *ON_ALL_CORES, *rest))
+    return _test_without_java("not cluster and not slow", rest)
 
 
 def cluster(rest: Sequence[str]) -> int:
     """Run the suite on a real Kafka and a real Spark."""
-    return _prepare() or _call(_pytest("cluster", *rest))
+    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", "cluster", *rest])
 
 
-def _pytest(which: str, *rest: str) -> list[str]:
-    return [_tool("python"), "-m", "pytest", "-m", which, *rest]
+def _test_without_java(which: str, rest: Sequence[str]) -> int:
+    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", which, *ON_ALL_CORES, *rest])
 
 
 def lint(rest: Sequence[str]) -> int:
@@ -196,44 +173,14 @@ def _call(command: Sequence[str]) -> int:
     """Run a tool in the project's root; an interrupt goes to the tool, whose own clean-up is waited for."""
     if shutil.which(command[0]) is None:
         sys.exit(f"{command[0]} is not there: install it, or set the environment up again (python3 tasks.py setup).")
-    with subprocess.Popen(command, cwd=ROOT, env=_environment()) as process:
+    # Without compiled files each process compiles every module and test anew: 10 s for each run of the tests.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
         while True:
             try:
                 return process.wait()
             except KeyboardInterrupt:
                 continue
-
-
-@contextmanager
-def _in_idle_time(command: Sequence[str], output: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a tool in the time that all other processes leave idle; what is left of it is ended with the block."""
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=_environment(),
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        preexec_fn=_step_back,
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-
-
-def _step_back() -> None:
-    """The lowest priority for this process, and for its session where Linux shares time among sessions first."""
-    os.nice(19)
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text("19", encoding="ascii")
-
-
-def _environment() -> dict[str, str]:
-    """Without compiled files each process compiles every module and test anew: 10 s for each run of the tests."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _tool(name: str) -> str:

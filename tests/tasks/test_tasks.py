@@ -93,27 +93,3 @@ def test_a_setup_that_failed_is_done_again(tasks, monkeypatch):
         assert tasks.setup() == 1
     tasks.setup()
     assert tasks.done == ["made", "made", "build.lock", "dev.lock", PACKAGE]
-
-
-@pytest.mark.parametrize(
-    ("on_cluster", "without_java", "status"),
-    [
-        pytest.param(0, 0, 0, id="all pass"),
-        pytest.param(1, 0, 1, id="one on the cluster fails"),
-        pytest.param(0, 1, 1, id="one without Java fails"),
-    ],
-)
-def test_the_tests_count_on_the_cluster_and_beside_it(tasks, monkeypatch, capsys, on_cluster, without_java, status):
-    beside = f"print('without Java'); raise SystemExit({without_java})"
-    monkeypatch.setattr(tasks, "_prepare", lambda: 0)
-    monkeypatch.setattr(tasks, "_pytest", lambda *_: [sys.executable, "-c", beside])
-    monkeypatch.setattr(tasks, "_call", lambda _: on_cluster)
-    assert tasks.test([]) == status
-    assert capsys.readouterr().out.splitlines()[-2:] == ["without Java", ""]
-
-
-def test_ctrl_c_ends_the_tests_beside_those_on_the_cluster(tasks, monkeypatch):
-    monkeypatch.setattr(tasks, "_prepare", lambda: 0)
-    monkeypatch.setattr(tasks, "_pytest", lambda *_: [sys.executable, "-c", "import signal; signal.pause()"])
-    monkeypatch.setattr(tasks, "_call", lambda _: tasks.INTERRUPTED)
-    assert tasks.test([]) == tasks.INTERRUPTED
