@@ -50,13 +50,21 @@ class Demo:
         return [file for file in self.temporary.rglob("*") if file.is_file() and "logs" not in file.parts]
 
     def _with(self, words):
-        return [process for process in self.processes() if words in " ".join(process.cmdline())]
+        return [process for process in self.processes() if words in _command(process)]
 
     def _is_ours(self, process):
         try:
             return process.pid != self._process.pid and process.environ().get("TMPDIR") == str(self.temporary)
         except (psutil.Error, OSError):
             return False
+
+
+def _command(process):
+    """The command line; nothing of a process that has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.Error, OSError):
+        return ""
 
 
 def until(condition, what, timeout_s=60.0):
