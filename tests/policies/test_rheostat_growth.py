@@ -11,7 +11,7 @@ import pytest
 from tests.policies.test_rheostat import known_cost, policy, sample
 
 from rheostat.learn.arrivals import Level, follow_level
-from rheostat.learn.growth import Growth, Trust, find_trend, follow_trust
+from rheostat.learn.growth import Growth, Trust, find_trend, follow_trust, is_falling
 from rheostat.learn.start_up import StartUp
 from rheostat.policies.rheostat import RheostatState
 
@@ -50,6 +50,19 @@ def test_nothing_is_believed_before_it_has_been_seen_to_come_true():
     level, trust = follow(rising(16, 0.005))
     assert find_trend(level) == pytest.approx(0.005, rel=0.01)
     assert trust.growth(level, 14) == NOTHING
+
+
+def test_a_fall_beyond_noise_is_seen_before_falls_have_come_true():
+    level, trust = follow([*rising(60, 0.0, 0.02), *[1000.0 * math.exp(-0.03 * place) for place in range(8)]])
+    assert trust.growth(level, 16) == NOTHING
+    assert is_falling(level, find_trend(level))
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.2])
+def test_a_dip_of_a_noisy_load_is_no_fall(spread):
+    for seed in range(20):
+        level, _ = follow(rising(120, 0.0, spread, seed))
+        assert not is_falling(level, find_trend(level))
 
 
 def test_the_trend_of_a_wave_explains_most_of_what_the_level_misses():

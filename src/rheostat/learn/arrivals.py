@@ -94,7 +94,7 @@ _BLOCK_S = 15.0
 """Time over which samples are averaged to tell noise from a walk of the level."""
 _MEMORY_S, _PRIOR_WEIGHT = 750.0, 8
 """Time that noise is averaged over; and what is assumed of it at first counts as so many blocks."""
-_JUMP = 12.0
+JUMP = 12.0
 """Squared deviations of a jump: 3.5 standard deviations, of ln(rate) upwards, of the share of the rate downwards."""
 _SAME_JUMP = 3
 _JUMPS = 12
@@ -198,7 +198,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     error, predicted = y - past.log_rate, past.variance + past.walk
     jumps, calm = past.jumps, past.calm + 1
     apart = error if error > 0 else -math.expm1(error)
-    if apart * apart > _JUMP * (predicted + past.noise):
+    if apart * apart > JUMP * (predicted + past.noise):
         level, variance, calm = y, max(past.noise, 0.1 * error * error), 0
         if past.calm >= _SAME_JUMP or not jumps:
             jumps = (*jumps, at)[-_JUMPS:]

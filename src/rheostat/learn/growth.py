@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rheostat.learn.arrivals import FEWEST_HORIZONS, HORIZONS, Level, memory_gain
+from rheostat.learn.arrivals import FEWEST_HORIZONS, HORIZONS, JUMP, Level, memory_gain
 
 _LEAST_EXPLAINED = 0.25
 _SQUARED_DOUBT = 4.0
@@ -57,6 +57,12 @@ class Trust:
             return Growth()
         share = min(1.0, link / square)
         return Growth(min(max(share * self.slopes[-1] * min(samples, REACH), -_MOST), _MOST), min(explained, 0.9))
+
+
+def is_falling(level: Level, slope: float) -> bool:
+    """Whether the load falls by 3.5 standard deviations of its noise within 16 samples, even if it never did before."""
+    fall = min(0.0, slope) * REACH
+    return fall * fall > JUMP * level.noise / level.block
 
 
 def follow_trust(past: Trust, level: Level, slope: float) -> Trust:

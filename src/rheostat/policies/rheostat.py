@@ -28,7 +28,7 @@ from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, freshness, learn_batch, learn_cold
-from rheostat.learn.growth import REACH, Trust, find_trend, follow_trust
+from rheostat.learn.growth import REACH, Trust, find_trend, follow_trust, is_falling
 from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
@@ -444,13 +444,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return sample.propose(target, ReasonCode.OVERSIZED, text, **figures)
 
     def _usual_rate(self, sample: _Sample, fewer: int) -> float:
-        """Records/s over the time in which so many executors cost as much as a change; 0 if the load is seen to fall.
+        """Records/s over the time in which so many executors cost as much as two changes; 0 if the load is falling.
 
         A dip is no reason for a decrease, and nobody knows at once whether it is one: what waiting costs by then is
-        what a change in vain would have. The second sample after a jump tells.
+        what a decrease in vain would have, down and up again. The second sample after a jump tells.
         """
-        level, look_s = sample.state.level, CHANGE / fewer
-        if sample.state.trend.growth(level, REACH).log < 0:
+        level, trend, look_s = sample.state.level, sample.state.trend, 2 * CHANGE / fewer
+        if trend.growth(level, REACH).log < 0 or (trend.slopes and is_falling(level, trend.slopes[-1])):
             return 0.0
         if level.calm:
             look_s = min(look_s, (level.calm + 1) * self.context.sample_s)
