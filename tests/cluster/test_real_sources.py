@@ -132,12 +132,12 @@ def test_a_cap_is_filled_by_offsets_of_its_own_source(
 ) -> None:
     """Topic ``paid``: 20 transactions of a record, so 40 offsets, ten to a batch; the other is far from its cap."""
     turns = Turns()
-    for name in ("paid", "free"):
+    for name in ("paid", "unpaid"):
         lab.broker.create_topic(name, 1)
     send("paid", 20, transactions=True)
-    send("free", 3)
+    send("unpaid", 3)
     paid = kafka_stream(spark, lab, subscribe="paid", maxOffsetsPerTrigger=10)
-    both = paid.unionAll(kafka_stream(spark, lab, subscribe="free", maxOffsetsPerTrigger=1000))
+    both = paid.unionAll(kafka_stream(spark, lab, subscribe="unpaid", maxOffsetsPerTrigger=1000))
     with streaming(both, turns, tmp_path / "caps"):  # type: ignore[arg-type] # it is called and opened as a gate is
         watcher.until(lambda seen: stands(seen) == (40, 10, 0), "the first batch in flight")
         turns.let(2)
@@ -147,7 +147,7 @@ def test_a_cap_is_filled_by_offsets_of_its_own_source(
         )
 
     reading = only(seen)
-    assert [(source.topics, source.batch_cap) for source in reading.sources] == [(("paid",), 10), (("free",), 1000)]
+    assert [(source.topics, source.batch_cap) for source in reading.sources] == [(("paid",), 10), (("unpaid",), 1000)]
     assert reading.batch is not None
     assert (reading.batch.offsets, reading.batch.records) == ((10, 0), 10)  # five records that two actions read
     assert assess(seen).capped is True
