@@ -150,6 +150,11 @@ def _executor_id(pid: int) -> str:
     return line[line.index("--executor-id") + 1]
 
 
+def every_record(sent: int) -> set[tuple[int, int]]:
+    """Partition and offset of so many records, which went to the partitions in turn."""
+    return {(partition, offset) for partition in range(PARTITIONS) for offset in range(sent // PARTITIONS)}
+
+
 def written(out: Path) -> set[tuple[int, int]]:
     """Partition and offset of every record in the batches that are complete."""
     tables = [parquet.read_table(done.parent) for done in out.glob("*/_SUCCESS")]

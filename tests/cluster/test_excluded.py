@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.cluster.slowed import (
-    PARTITIONS,
+    every_record,
     failing_by,
     fed,
     last,
@@ -139,6 +139,4 @@ class TestNoCapacity:
     def test_no_record_was_lost(self, story: Story) -> None:
         sent = story.halt()
         story.journal.until(lambda: len(written(story.out)) >= sent, "every record to be written", LONG_S)
-        assert written(story.out) == {
-            (partition, offset) for partition in range(PARTITIONS) for offset in range(sent // PARTITIONS)
-        }
+        assert written(story.out) == every_record(sent)

@@ -127,7 +127,7 @@ def test_a_dip_of_the_last_samples_is_no_reason_for_a_decrease():
 
 
 def test_a_fall_that_makes_many_executors_superfluous_is_believed_at_once():
-    """What ten of them cost in 6 s is what a change costs; what one costs in a minute is, too."""
+    """Ten of them cost as much in 12 s as two changes do, one does in two minutes."""
     fall = sample(NOW, (3 * 4500 + 1000) / 4, 14, arrived=round(1000 * SAMPLE_S))
     answer, after = policy().recommend(fall, watch([4500.0] * 30, 14))
     assert answer.target is not None

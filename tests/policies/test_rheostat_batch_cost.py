@@ -36,8 +36,7 @@ def learn(batches: list[Batch], model: BatchCost | None = None) -> BatchCost:
 
 
 def predict(model: BatchCost, executors: int, records: float) -> float:
-    fixed_s, record_s = Costs(model).batch(executors)
-    return fixed_s + record_s * records
+    return Costs(model).duration_s(executors, records)
 
 
 VARIED = [run(n, 1000.0 * n * size) for n in (2, 3, 5, 8) for size in (8, 14, 20, 26)]

@@ -140,9 +140,14 @@ class Level:
         return 0.0 if self.log_rate is None else math.exp(self.log_rate)
 
     @property
+    def block_noise(self) -> float:
+        """Variance of the mean of a block around the level."""
+        return min(max(-self.link, 0.02 * self.spread), 0.5 * self.spread)
+
+    @property
     def noise(self) -> float:
         """Variance of a sample around the level."""
-        return self.block * min(max(-self.link, 0.02 * self.spread), 0.5 * self.spread)
+        return self.block * self.block_noise
 
     @property
     def walk(self) -> float:

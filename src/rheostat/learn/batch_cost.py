@@ -85,9 +85,13 @@ class Batch(NamedTuple):
     weight: int = 1
     number: int = 0
 
+    def slower(self, warm_up: float) -> float:
+        """How many times as long it took because its executors were warming up; ``warm_up``: A."""
+        return 1 + warm_up * self.fresh
+
     def without(self, warm_up: float) -> Batch:
         """As it would have been on executors that are warm; ``warm_up``: A."""
-        slower = 1 + warm_up * self.fresh
+        slower = self.slower(warm_up)
         return self._replace(
             duration_s=self.duration_s / slower,
             busy_s=tuple([each / slower for each in self.busy_s]),
@@ -251,6 +255,11 @@ class Costs:
             known = self._known[executors] = (fixed_s * ratio, record_s * ratio)
         return known
 
+    def duration_s(self, executors: int, records: float) -> float:
+        """F + G·R, s."""
+        fixed_s, record_s = self.batch(executors)
+        return fixed_s + record_s * records
+
     def slower(self, after_s: float) -> float:
         """How many times as long a batch is whose middle is so long after the last executors joined."""
         return 1 + self._warm_up * freshness(after_s) if self._warm_up else 1.0
@@ -300,8 +309,7 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
         )
         return replace(fit(new, 0), is_cold=is_first)
     costs = Costs(model)
-    fixed_s, record_s = costs.batch(batch.executors)
-    predicted_s = fixed_s + record_s * batch.records
+    predicted_s = costs.duration_s(batch.executors, batch.records)
     if is_first:
         usual_s = _SLOW_S
         if model.cold_is_open:
@@ -316,7 +324,7 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
         return replace(model, ratios=tuple(sorted([*ratios, (batch.executors, ratio)])))
     if not batch.tells:
         return model
-    missed = math.log(batch.without(model.warm_up).duration_s / predicted_s)
+    missed = math.log(batch.duration_s / batch.slower(model.warm_up) / predicted_s)
     error = model.error + _ERROR_GAIN * (min(missed * missed, _WINSOR * max(model.error, _ERROR)) - model.error)
     is_strange = not batch.fresh and abs(missed) > max(math.log(_SLOW), _STRANGE_DEVIATIONS * model.deviation)
     strange = model.strange + 1 if is_strange else 0
@@ -337,8 +345,8 @@ def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
     if not model.is_known or model.is_cold:
         return model
     costs = Costs(model)
-    halves = [costs.batch(before), costs.batch(batch.executors)]
-    extra_s = batch.duration_s - math.fsum([fixed_s + record_s * batch.records for fixed_s, record_s in halves]) / 2
+    halves = [costs.duration_s(number, batch.records) for number in (before, batch.executors)]
+    extra_s = batch.duration_s - math.fsum(halves) / 2
     earlier = model.colds[:-1] if model.cold_is_open else model.colds
     new = max(1, batch.executors - before), model.spent_cold_s + max(0.0, extra_s)
     return replace(model, colds=(*earlier, new)[-_COLDS:], cold_is_open=True)
@@ -484,12 +492,12 @@ def _find_warm_up(costs: Costs, batches: Sequence[Batch], weights: Sequence[floa
 
     ``costs``: without corrections.
     """
+    if not any(each.fresh for each in batches):
+        return 0.0
     points = dict[int, list[tuple[float, float, float]]]()
     for each, weight in zip(batches, weights, strict=True):
-        fixed_s, record_s = costs.batch(each.executors)
-        points.setdefault(each.executors, []).append(
-            (weight, each.fresh, each.duration_s / (fixed_s + record_s * each.records) - 1)
-        )
+        longer = each.duration_s / costs.duration_s(each.executors, each.records) - 1
+        points.setdefault(each.executors, []).append((weight, each.fresh, longer))
     spread, link = _WARM_UP_WEIGHT, 0.0
     for found in points.values():
         own = [weight for weight, _, _ in found]
@@ -504,8 +512,7 @@ def _find_ratios(costs: Costs, batches: Sequence[Batch], weights: Sequence[float
     """ρ of each number that batches have run at; ``costs``: without it."""
     sums: dict[int, tuple[float, float]] = {}
     for each, weight in zip(batches, weights, strict=True):
-        fixed_s, record_s = costs.batch(each.executors)
-        ratio = each.duration_s / (fixed_s + record_s * each.records)
+        ratio = each.duration_s / costs.duration_s(each.executors, each.records)
         whole, of = sums.get(each.executors, (0.0, 0.0))
         sums[each.executors] = whole + weight * ratio, of + weight
     return tuple(sorted((number, whole / of) for number, (whole, of) in sums.items()))

@@ -62,7 +62,7 @@ class Trust:
 def is_falling(level: Level, slope: float) -> bool:
     """Whether the load falls by 3.5 standard deviations of its noise within 16 samples, even if it never did before."""
     fall = min(0.0, slope) * REACH
-    return fall * fall > JUMP * level.noise / level.block
+    return fall * fall > JUMP * level.block_noise
 
 
 def follow_trust(past: Trust, level: Level, slope: float) -> Trust:

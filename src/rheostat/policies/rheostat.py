@@ -213,6 +213,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             start_up = follow_start_up(start_up, at, last_at, assessment.executors, n)
         changed = state.target is not None and n != state.target
         lowered, kept_share = _follow_promise(at, n, state)
+        joined_at = _joined_at(assessment, state)
         return replace(
             state,
             at=at,
@@ -225,16 +226,16 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
             start_up=start_up,
             backlog=assessment.backlog,
             spike=follow_spike(assessment, state.spike, _SPIKE_LAGS * self.context.objective.lag_s),
-            cost=self._follow_cost(assessment, state),
+            cost=self._follow_cost(assessment, state, joined_at),
             grew_from=_before_joining(assessment, state),
-            joined_at=_joined_at(assessment, state),
+            joined_at=joined_at,
             run_since=assessment.run_since,
             lowered=lowered,
             kept_share=kept_share,
             started_at=find_start(assessment, state.started_at),
         )
 
-    def _follow_cost(self, assessment: Assessment, state: RheostatState) -> BatchCost:
+    def _follow_cost(self, assessment: Assessment, state: RheostatState, joined_at: float | None) -> BatchCost:
         """The model with every batch that has ended since the last sample."""
         cost, run_since = state.cost, assessment.run_since
         if run_since != state.run_since and cost.is_known:
@@ -245,7 +246,7 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         if more < 0:
             cost = replace(cost, cold_is_open=False)
         grew_from = _before_joining(assessment, state) if more > 0 else state.grew_from
-        batches = read_batches(assessment, _joined_at(assessment, state)) if has_batches(assessment) else []
+        batches = read_batches(assessment, joined_at) if has_batches(assessment) else []
         done = [max(0, assessment.batches - later) for later in reversed(range(len(batches)))]
         joined = [batch for batch, place in zip(batches, done, strict=True) if not place]
         if joined and grew_from is not None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -82,18 +81,23 @@ def run_decision(watch: Watch = ignore_progress) -> Bench:
 
 def recommend_times_ms(case: Case, this: Ready) -> list[float]:
     """Processor time of each decision of ``rheostat`` in a simulated run, measured from outside."""
-    times, recommend = list[float](), RheostatPolicy.recommend
-
-    def time_call(*args: Any) -> Any:
-        begin = time.process_time()
-        try:
-            return recommend(*args)
-        finally:
-            times.append((time.process_time() - begin) * 1000)
-
-    with patch.object(RheostatPolicy, "recommend", time_call):
+    spent = list[float]()
+    with patch.object(RheostatPolicy, "recommend", _timed(RheostatPolicy.recommend, time.process_time, spent)):
         simulate(case.job, this.load, PolicySpec("rheostat"), seed=case.seed)
-    return times
+    return [each_s * 1000 for each_s in spent]
+
+
+def _timed(call: Callable[..., Any], clock: Callable[[], float], spent: list[float]) -> Callable[..., Any]:
+    """The same call, which adds to ``spent`` how long it took, s."""
+
+    def time_call(*args: Any, **named: Any) -> Any:
+        begin = clock()
+        try:
+            return call(*args, **named)
+        finally:
+            spent.append(clock() - begin)
+
+    return time_call
 
 
 def _percentile_99(values: np.ndarray) -> float:
@@ -190,17 +194,10 @@ def _timed_training() -> Iterator[list[float]]:
     """Time each call that trains a model, from outside: policies have no clock."""
     spent: list[float] = []
 
-    def time_call(train: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        begin = time.perf_counter()
-        try:
-            return train(*args, **named)
-        finally:
-            spent.append(time.perf_counter() - begin)
-
     with ExitStack() as patches:
         for module, name in _TRAINING:
             train = getattr(importlib.import_module(module), name)
-            patches.enter_context(patch(f"{module}.{name}", partial(time_call, train)))
+            patches.enter_context(patch(f"{module}.{name}", _timed(train, time.perf_counter, spent)))
         yield spent
 
 
