@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rheostat.learn import batch_cost
-from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, freshness, learn_batch, learn_cold
+from rheostat.learn.batch_cost import Batch, BatchCost, Cold, Costs, fit, freshness, learn_batch, learn_cold
 
 DRIVER_S, READ, AGGREGATE = 0.5, 24, 120
 
@@ -143,10 +143,40 @@ def test_what_joining_executors_cost_is_the_excess_of_all_batches_until_the_firs
     first = run(6, 60_000)._replace(duration_s=predict(known, 6, 60_000) + 2.5)
     learned = learn_batch(joining, first, is_first=True)
     (cold,) = learned.colds
-    assert cold == pytest.approx((3, 6.5))
+    assert cold.joined == 3
+    assert cold.extra_s == pytest.approx(6.5)
     assert learned.ratios == known.ratios, "no other speed of six executors"
     again = learn_cold(learned, run(5, 60_000)._replace(duration_s=100.0), 3)
     assert len(again.colds) == 2
+
+
+def test_what_batches_are_longer_by_chance_is_taken_off_by_those_that_are_shorter():
+    known = learn(VARIED)
+    usual_s = predict(known, 6, 60_000)
+    joining = learn_cold(known, run(6, 60_000)._replace(duration_s=usual_s + 5.0), 6)
+    joining = learn_cold(joining, run(6, 60_000)._replace(duration_s=usual_s - 3.0), 6)
+    learned = learn_batch(joining, run(6, 60_000)._replace(duration_s=usual_s + 1.0), is_first=True)
+    assert learned.colds[-1].extra_s == pytest.approx(3.0)
+    below = learn_batch(joining, run(6, 60_000)._replace(duration_s=usual_s - 9.0), is_first=True)
+    assert below.colds[-1].extra_s == 0.0
+
+
+def test_cold_executors_are_learned_less_surely_where_batches_vary():
+    def learn_increase(error: float) -> float:
+        known = replace(learn(VARIED), error=error)
+        usual_s = predict(known, 6, 60_000)
+        joining = learn_cold(known, run(6, 60_000)._replace(duration_s=usual_s), 6)
+        return learn_batch(joining, run(6, 60_000)._replace(duration_s=usual_s + 10.0), is_first=True).cold()[0]
+
+    assert learn_increase(0.0001) == pytest.approx(7.0, abs=0.1)  # half-way from 4 to 10 s
+    assert 4.0 < learn_increase(0.04) < 6.5
+
+
+def test_two_batches_that_vary_do_not_tell_the_cost_of_a_record():
+    alike = [run(8, 150_000, factor=0.8), run(8, 160_000, factor=1.1)]
+    base_s, cost_s = (sum(parts) for parts in list(zip(*learn(alike, BatchCost(error=0.04)).stages, strict=True))[1:])
+    assert cost_s == pytest.approx(0.0005, rel=0.15)
+    assert base_s < 0.2 * cost_s * 155_000
 
 
 def test_where_full_batches_are_shorter_than_they_may_be_they_are_the_limit():
@@ -174,7 +204,7 @@ def test_how_much_batches_vary_is_measured_and_noise_is_no_other_job():
 
 
 def test_a_standard_deviation_makes_every_batch_longer_and_executors_colder():
-    model = replace(learn(VARIED), error=0.04, colds=((1, 3.0), (1, 7.0)))
+    model = replace(learn(VARIED), error=0.04, colds=(Cold(1, 3.0), Cold(1, 7.0)))
     usual, longer = Costs(model), Costs(model, 1.0)
     assert longer.batch(4) == pytest.approx([math.exp(0.2) * part for part in usual.batch(4)])
     assert longer.cold_s(1) - usual.cold_s(1) == pytest.approx(1.0, rel=0.1)

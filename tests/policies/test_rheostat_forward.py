@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rheostat.learn.arrivals import Curve
-from rheostat.learn.batch_cost import BatchCost, Costs
+from rheostat.learn.batch_cost import BatchCost, Cold, Costs
 from rheostat.policies.forward import Forecast, Outlook, Position, play
 
 CURVE = Curve((-100.0, 0.0), (0.0, 30_000.0))
@@ -67,7 +67,7 @@ def test_executors_that_join_one_batch_together_make_it_longer_than_one_does():
     # 10 s are left when they join at 3: half of that with one more, a quarter with three
     late = position(waiting=6000, started_s=-20.0, oldest_s=-20.0)
     model = BatchCost(stages=((0, 0.0, 0.002),), driver_s=1.0, ratios=((1, 1.0), (2, 1.0), (4, 1.0)))
-    model = replace(model, colds=((1, 2.0), (3, 8.0)) * 4)
+    model = replace(model, colds=(Cold(1, 2.0), Cold(3, 8.0)) * 4)
     first_s, other_s, _ = model.cold()
     assert 1.0 < first_s < 4.0 < first_s + 2 * other_s
     one, three = (play(late, Costs(model), Forecast(300.0), ((3.0, count),), 0.0).lag_s for count in (1, 3))

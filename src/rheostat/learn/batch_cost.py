@@ -6,9 +6,9 @@ A batch of R records on n executors takes b = F(n) + G(n)·R. Its parts are thos
   slots hinder each other. They run in ⌈T ÷ S⌉ waves, so that the stage takes ⌈T ÷ S⌉ · B ÷ T;
 * the *driver* takes p, whatever is left of a batch beside its stages.
 
-I and c are a least-squares line through (R·S^h, B), weighted by relative errors. Batches that are all alike cannot tell
-I from c, and leave it at 20 ms a task. h is where the line fits best. A batch without known stages is one stage without
-waves.
+I and c are a least-squares line through (R·S^h, B), weighted by relative errors. Batches that are all alike, or differ
+by less than they vary by chance, cannot tell I from c, and leave it at 20 ms a task. h is where the line fits best. A
+batch without known stages is one stage without waves.
 
 What is remembered are batches, not sums: one for each number of executors and size, the mean of the last ten alike. So
 a day at one number does not make the others forgotten, and all of them are read with one and the same line.
@@ -34,7 +34,8 @@ from operator import itemgetter, mul
 from typing import NamedTuple
 
 _TASK_S = 0.02
-_RIDGE = 0.0004
+_SLOPE_VARIANCE = 0.25
+"""Of the cost of a record, relative, before batches of different sizes show it."""
 _HINDRANCE = (-0.06, 0.6)
 _HINDRANCE_SD, _HINDRANCE_STEP, _HINDRANCE_EVERY = 0.2, 0.02, 4
 _LEAST_ERROR = 0.01
@@ -55,8 +56,9 @@ _STRANGE_DEVIATIONS = 3.0
 _MOST_MARGIN = 0.4
 _STRANGE = 2
 """Batches in a row that are beyond 1.25 times, or 1 ÷ 1.25 of, what was predicted: the job is another one."""
-_COLD_S, _LEAST_COLD_S, _COLDS = 4.0, 1.0, 8
-"""What an executor that joins adds to a batch: before any did, and at least, s; the batches that it is measured by."""
+_COLD_S, _COLD_VARIANCE, _LEAST_COLD_S, _COLDS = 4.0, 4.0, 1.0, 8
+"""What an executor that joins adds to a batch: before any did, its variance, and at least, s; how many times it is
+measured by."""
 _WARM_UP_S, _MOST_WARM_UP = 25.0, 3.0
 """How long executors warm up; A at most."""
 _WARM_UP_WEIGHT, _NUMBERS_DIFFER = 0.05, 2.25
@@ -118,6 +120,25 @@ class Batch(NamedTuple):
         return records_s >= _TELLS * (self.duration_s - records_s)
 
 
+class Cold(NamedTuple):
+    """What executors that joined cost.
+
+    Attributes:
+        joined: how many did.
+        extra_s: by how much all batches until the first one at the new number were longer than predicted.
+        variance: of that, as far as batches vary and the model is not exact, s².
+    """
+
+    joined: int
+    extra_s: float = 0.0
+    variance: float = 0.0
+
+    def longer(self, duration_s: float, predicted_s: float, error: float) -> Cold:
+        """With another batch; ``error``: variance of ln(duration ÷ predicted)."""
+        extra_s = self.extra_s + duration_s - predicted_s
+        return self._replace(extra_s=extra_s, variance=self.variance + error * predicted_s**2)
+
+
 def _share(tasks: int, slots: int) -> float:
     """How long a stage of one busy second takes: its waves ÷ its tasks."""
     return math.ceil(tasks / slots) / tasks if tasks else 1 / slots
@@ -136,8 +157,7 @@ class BatchCost:
         cap: most records of a batch; None: no limit.
         strange: batches in a row that were not as predicted.
         is_cold: whether it is of a first batch only, which the next one replaces.
-        colds: the last times executors joined: how many did, and by how much all batches until the first one at
-            the number were longer, s.
+        colds: the last times executors joined.
         cold_is_open: whether that first batch is still to come.
         warm_up: A, by which share a batch is longer on executors that have just joined.
         error: variance of ln(duration ÷ predicted).
@@ -154,7 +174,7 @@ class BatchCost:
     cap: int | None = None
     strange: int = 0
     is_cold: bool = False
-    colds: tuple[tuple[int, float], ...] = ()
+    colds: tuple[Cold, ...] = ()
     cold_is_open: bool = False
     warm_up: float = 0.0
     error: float = _ERROR
@@ -195,27 +215,29 @@ class BatchCost:
     @property
     def spent_cold_s(self) -> float:
         """What executors that are joining have added to batches so far, s."""
-        return self.colds[-1][1] if self.cold_is_open else 0.0
+        return max(0.0, self.colds[-1].extra_s) if self.cold_is_open else 0.0
 
     def cold(self) -> tuple[float, float, float]:
         """What an executor that joins adds to a batch, each other one that joins with it, and the error of both, s.
 
-        A line through the last batches in which some joined; one batch says that it is 4 s, and one that others add
-        nothing.
+        A line through the last times that some joined, which count less the less exactly they are known. At first it
+        is 4 ± 2 s, and others add nothing.
 
         >>> [round(each, 2) for each in BatchCost().cold()]
         [4.0, 0.0, 2.0]
-        >>> [round(each, 2) for each in BatchCost(colds=((1, 6.0), (1, 6.0), (4, 12.0), (4, 12.0))).cold()]
+        >>> colds = (Cold(1, 6.0), Cold(1, 6.0), Cold(4, 12.0), Cold(4, 12.0))
+        >>> [round(each, 2) for each in BatchCost(colds=colds).cold()]
         [5.56, 2.03, 0.96]
         """
-        many, others = 1.0 + len(self.colds), [joined - 1.0 for joined, _ in self.colds]
-        sum_s = _COLD_S + math.fsum([extra_s for _, extra_s in self.colds])
-        sum_x, sum_xx = math.fsum(others), 1.0 + math.fsum([x * x for x in others])
-        sum_xs = math.fsum([x * extra_s for x, (_, extra_s) in zip(others, self.colds, strict=True)])
+        weights = [_COLD_VARIANCE / (_COLD_VARIANCE + each.variance) for each in self.colds]
+        others, extras = [each.joined - 1.0 for each in self.colds], [each.extra_s for each in self.colds]
+        many, sum_s = 1.0 + math.fsum(weights), _COLD_S + _dot(weights, extras)
+        sum_x, sum_xx = _dot(weights, others), 1.0 + _dot(weights, [x * x for x in others])
+        sum_xs = _dot(weights, map(mul, others, extras))
         other_s = max(0.0, (many * sum_xs - sum_x * sum_s) / (many * sum_xx - sum_x * sum_x))
         first_s = max(_LEAST_COLD_S, (sum_s - other_s * sum_x) / many)
-        misses = [extra_s - first_s - other_s * x for x, (_, extra_s) in zip(others, self.colds, strict=True)]
-        squares = (_COLD_S / 2) ** 2 + math.fsum([miss * miss for miss in misses])
+        misses = [extra_s - first_s - other_s * x for x, extra_s in zip(others, extras, strict=True)]
+        squares = _COLD_VARIANCE + _dot(weights, map(mul, misses, misses))
         return first_s, other_s, math.sqrt(squares / many)
 
     def raw(self, executors: int) -> tuple[float, float]:
@@ -313,10 +335,11 @@ def learn_batch(model: BatchCost, batch: Batch, *, is_first: bool) -> BatchCost:
     if is_first:
         usual_s = _SLOW_S
         if model.cold_is_open:
-            joined, extra_s = model.colds[-1]
-            usual_s += costs.cold_s(joined)
-            extra_s += max(0.0, batch.duration_s - predicted_s)
-            model = replace(model, colds=(*model.colds[:-1], (joined, extra_s)), cold_is_open=False)
+            cold = model.colds[-1]
+            usual_s += costs.cold_s(cold.joined)
+            cold = cold.longer(batch.duration_s, predicted_s, model.error)
+            cold = cold._replace(extra_s=max(0.0, cold.extra_s))
+            model = replace(model, colds=(*model.colds[:-1], cold), cold_is_open=False)
         if batch.duration_s <= _SLOW * predicted_s + usual_s:
             return model
         ratio = (batch.duration_s - usual_s) / predicted_s * model.correction(batch.executors)
@@ -339,17 +362,18 @@ def learn_cold(model: BatchCost, batch: Batch, before: int) -> BatchCost:
     """The model with a batch in which executors joined ``before``, half-way on average: what it took longer than that.
 
     >>> model = BatchCost(stages=((0, 0.0, 0.002),), ratios=((2, 1.0), (3, 1.0)))
-    >>> [(joined, round(extra_s, 2)) for joined, extra_s in learn_cold(model, Batch(3, 3, 3e3, 6.0, (0,), ()), 2).colds]
-    [(1, 3.5)]
+    >>> (cold,) = learn_cold(model, Batch(3, 3, 3e3, 6.0, (0,), ()), 2).colds
+    >>> cold.joined, round(cold.extra_s, 2)
+    (1, 3.5)
     """
     if not model.is_known or model.is_cold:
         return model
     costs = Costs(model)
     halves = [costs.duration_s(number, batch.records) for number in (before, batch.executors)]
-    extra_s = batch.duration_s - math.fsum(halves) / 2
-    earlier = model.colds[:-1] if model.cold_is_open else model.colds
-    new = max(1, batch.executors - before), model.spent_cold_s + max(0.0, extra_s)
-    return replace(model, colds=(*earlier, new)[-_COLDS:], cold_is_open=True)
+    earlier, open_cold = (model.colds[:-1], model.colds[-1]) if model.cold_is_open else (model.colds, Cold(0))
+    joined = max(1, batch.executors - before)
+    cold = open_cold._replace(joined=joined).longer(batch.duration_s, math.fsum(halves) / 2, model.error)
+    return replace(model, colds=(*earlier, cold)[-_COLDS:], cold_is_open=True)
 
 
 def _remember(seen: tuple[Batch, ...], new: Batch) -> tuple[Batch, ...]:
@@ -392,13 +416,14 @@ def fit(model: BatchCost, past: int) -> BatchCost:
     rows, many, logs = _read_rows(batches, ages), math.fsum(ages), [math.log(each.slots) for each in batches]
     middle = _dot(ages, logs) / many
     spread = _dot(ages, [(log - middle) ** 2 for log in logs])
-    lines, error = _fit_stages(rows, model.exponent)
+    prior_weight = model.error / (_SLOPE_VARIANCE * many)
+    lines, error = _fit_stages(rows, model.exponent, prior_weight)
     exponent, noise = model.exponent, max(error / many, _LEAST_ERROR**2)
     best = error / noise + (exponent / _HINDRANCE_SD) ** 2
     is_due = newest.number // _HINDRANCE_EVERY > past // _HINDRANCE_EVERY
     for tried in (model.exponent - _HINDRANCE_STEP, model.exponent + _HINDRANCE_STEP):
         if spread and is_due and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
-            other, error = _fit_stages(rows, tried)
+            other, error = _fit_stages(rows, tried, prior_weight)
             misfit = error / noise + (tried / _HINDRANCE_SD) ** 2
             if misfit < best:
                 best, exponent, lines = misfit, tried, other
@@ -456,28 +481,32 @@ def _read_rows(batches: Sequence[Batch], ages: Sequence[float]) -> _Rows:
     )
 
 
-def _fit_stages(rows: _Rows, exponent: float) -> tuple[list[tuple[float, float]], float]:
+def _fit_stages(rows: _Rows, exponent: float, prior_weight: float) -> tuple[list[tuple[float, float]], float]:
     """I and c of each stage at this h, and the weighted sum of the squared errors of whole batches."""
     x = [records * slots**exponent for records, slots in zip(rows.records, rows.slots, strict=True)]
-    lines = _fit_lines(x, rows.busy_s, rows.weights, rows.least_s)
+    lines = _fit_lines(x, rows.busy_s, rows.weights, rows.least_s, prior_weight)
     base_s, cost_s = map(math.fsum, zip(*lines, strict=True))
     misses = [whole_s - base_s - cost_s * a for whole_s, a in zip(rows.whole_s, x, strict=True)]
     return lines, _dot(rows.weights, map(mul, misses, misses))
 
 
 def _fit_lines(
-    x: Sequence[float], columns: Sequence[Sequence[float]], weights: Sequence[float], least: Sequence[float]
+    x: Sequence[float],
+    columns: Sequence[Sequence[float]],
+    weights: Sequence[float],
+    least: Sequence[float],
+    prior_weight: float,
 ) -> list[tuple[float, float]]:
-    """I and c of y = I + c·x for each column y, least squares; a little weight says that I is its ``least``.
+    """I and c of y = I + c·x for each column y, least squares; ``prior_weight`` says that I is its ``least``.
 
-    >>> [(base_s, cost_s)] = _fit_lines((1e3, 2e3, 3e3), [(2.5, 4.5, 6.5)], (1.0, 1.0, 1.0), [0.08])
+    >>> [(base_s, cost_s)] = _fit_lines((1e3, 2e3, 3e3), [(2.5, 4.5, 6.5)], (1.0, 1.0, 1.0), [0.08], 0.0004)
     >>> round(base_s, 3), round(cost_s, 3)
     (0.499, 0.002)
     """
     whole = math.fsum(weights)
     x_mean, lines = _dot(weights, x) / whole, list[tuple[float, float]]()
     apart = [weight * (a - x_mean) for weight, a in zip(weights, x, strict=True)]
-    spread, ridge = _dot(apart, x) / whole, _RIDGE * x_mean * x_mean
+    spread, ridge = _dot(apart, x) / whole, prior_weight * x_mean * x_mean
     for y, low in zip(columns, least, strict=True):
         y_mean = _dot(weights, y) / whole
         prior = max(y_mean - low, 0.1 * y_mean) / x_mean
