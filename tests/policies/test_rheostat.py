@@ -170,6 +170,10 @@ def test_a_limit_of_the_guard_on_increases_holds_and_is_planned_with():
     assert early.target == 6
     locked, _ = limited.recommend(rises, replace(watch(STEADY, 5), changed_at=NOW - SAMPLE_S))
     assert locked.target == 5
+    came = replace(watch(STEADY, 5), changed_at=NOW - 70.0, joined_at=NOW - 30.0)
+    waits, _ = limited.recommend(rises, came)
+    assert waits.target == 5
+    assert waits.reason.text.endswith("but the next increase is allowed in 30 s: 5 stays")
 
 
 def test_help_is_planned_no_faster_than_one_step_a_look():

@@ -89,6 +89,16 @@ def test_what_comes_and_goes_within_seconds_is_noise_though_samples_have_it_in_c
     assert statistics.pstdev(levels_of(rates)) < 100.0 < 200.0 < statistics.pstdev(rates)
 
 
+def test_a_ramp_is_followed_from_the_first_samples_on_however_short_they_are():
+    rates, level, worst = [50.0] * 6 + [50.0 + 10.0 * step for step in range(50)], Level(), 0.0
+    for number, rate in enumerate(rates):
+        level = follow_level(level, 2.0 * number, rate, rate, 2.0)
+        if number >= 12:
+            worst = max(worst, abs(level.rate / rate - 1))
+    assert worst < 0.12
+    assert level.block == 8
+
+
 def test_a_sample_of_few_records_is_no_fall_of_a_noisy_load():
     rates = noisy(1000.0, 300, 0.3)
     assert follow([*rates, 200.0]).calm > 0

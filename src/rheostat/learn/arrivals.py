@@ -109,7 +109,8 @@ class Level:
     Attributes:
         log_rate: ln of the level, ln(records/s); None: nothing arrives.
         variance: of ``log_rate``.
-        spread, link: γ0 and γ1 of the steps between blocks; ``block``: samples in each.
+        spread, link: γ0 and γ1 of the steps between blocks; ``block``: samples in each, one until three whole blocks
+            are there.
         logs: y of the samples of the last three blocks, the latest last.
         jumps: times of the last jumps.
         calm: samples since the last jump.
@@ -197,7 +198,9 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
         return forget_level(past)
     y = math.log(max(rate, _LEAST_SHARE * window_rate))
-    past = replace(past, block=max(1, round(_BLOCK_S / sample_s)))
+    block = max(1, round(_BLOCK_S / sample_s))
+    if block != past.block and len(past.logs) >= 3 * block:
+        past = _measure_blocks(past, block)
     if past.log_rate is None:
         return replace(past, log_rate=y, logs=(y,), variance=past.noise, calm=1, rates=(rate,), levels=(y,))
     error, predicted = y - past.log_rate, past.variance + past.walk
@@ -210,7 +213,8 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     else:
         gain = predicted / (predicted + past.noise)
         level, variance = past.log_rate + gain * error, (1 - gain) * predicted
-    logs, spread, link = _follow_noise(past, y, sample_s / _MEMORY_S)
+    logs = (*past.logs, y)[-3 * max(block, past.block) :]
+    spread, link = _follow_noise(past, logs, sample_s / _MEMORY_S)
     rates, levels = (*past.rates, rate)[-past.longest :], past.levels
     missed = _find_missed(past.errors, rates, levels, calm)
     errors = _follow_errors(past.errors, missed, past.count)
@@ -231,17 +235,23 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     )
 
 
-def _follow_noise(past: Level, y: float, least_gain: float) -> tuple[tuple[float, ...], float, float]:
-    """The samples with y, and γ0 and γ1 with the last two steps; one beyond 2.5 deviations counts as that."""
-    block, logs = past.block, (*past.logs, y)[-3 * past.block :]
+def _measure_blocks(past: Level, block: int) -> Level:
+    """From now on noise is measured between blocks of so many samples; until then as single samples show it."""
+    noise, walk = past.noise / block, past.walk * block
+    return replace(past, block=block, spread=walk + 2 * noise, link=-noise)
+
+
+def _follow_noise(past: Level, logs: tuple[float, ...], least_gain: float) -> tuple[float, float]:
+    """γ0 and γ1 with the last two steps; one beyond 2.5 deviations counts as that."""
+    block, logs = past.block, logs[-3 * past.block :]
     if len(logs) < 3 * block:
-        return logs, past.spread, past.link
+        return past.spread, past.link
     most = _WINSOR * math.sqrt(past.spread)
     means = [math.fsum(logs[start : start + block]) / block for start in (0, block, 2 * block)]
     before, step = [min(max(later - sooner, -most), most) for sooner, later in pairwise(means)]
     gain = max(least_gain, 1 / (_PRIOR_WEIGHT * block + past.count))
     spread = past.spread + gain * (step * step - past.spread)
-    return logs, max(spread, 1e-8), past.link + gain * (step * before - past.link)
+    return max(spread, 1e-8), past.link + gain * (step * before - past.link)
 
 
 def _find_missed(

@@ -391,11 +391,13 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
         return load, now_rate, math.exp(max(0.0, min(_MOST_DEVIATION, rise + deviation) - rise))
 
     def _locked_s(self, sample: _Sample) -> float:
-        """How long the guard allows no increase yet, s."""
-        changed_at = sample.state.changed_at
-        if changed_at is None:
+        """How long the guard allows no increase yet, s: for its cooldown after the last executors came."""
+        state, at, cooldown_s = sample.state, sample.assessment.at, self.context.guard.cooldown_up_s
+        if state.changed_at is None or not cooldown_s:
             return 0.0
-        return max(0.0, changed_at + self.context.guard.cooldown_up_s - sample.assessment.at)
+        come_at = [at + come_s for come_s, _ in state.start_up.under_way(at)]
+        last_at = max(state.changed_at, state.joined_at or state.changed_at, *come_at)
+        return max(0.0, last_at + cooldown_s - at)
 
     def _increase(self, sample: _Sample, weighing: Weighing, choice: Choice, breach_s: float) -> _Proposal:
         n, assessment, target = sample.n, sample.assessment, choice.best.executors

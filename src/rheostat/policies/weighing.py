@@ -85,7 +85,8 @@ class Weighing:
         """When so many executors join, asked for as fast as the guard allows; none that come after the play."""
         terms, found = self.terms, list[tuple[float, int]]()
         step, sample_s = terms.step_up or more, terms.sample_s
-        pause_s = sample_s * max(1, math.ceil(terms.pause_up_s / sample_s))
+        pause_s = terms.start_up_s + terms.pause_up_s if terms.pause_up_s else 0.0
+        pause_s = sample_s * max(1, math.ceil(pause_s / sample_s))
         until_s = asked_s + sample_s + _LONG * terms.period_s
         while more > 0 and asked_s <= until_s:
             found += self._start_up.arrivals(min(step, more), asked_s)
