@@ -26,10 +26,11 @@ from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
 from rheostat.model import Observation, PartitionOffsets, QueryReading
 from rheostat.observe.driver import DriverSource
-from rheostat.observe.rest import KafkaOffsets, OutsideQuery, RestSource
+from rheostat.observe.rest import OutsideQuery, RestSource
 from rheostat.pipelines.click_fraud import session
 from rheostat.pipelines.running import ClickFraudSettings
 from rheostat.spark.jvm import DriverJvm, session_facts
+from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.levers import SparkLevers
 from rheostat.spark.log_source import register
 
@@ -290,7 +291,7 @@ def test_kafka_in_overload_from_inside_and_outside(
     outside = RestSource(
         str(spark.sparkContext.uiWebUrl),
         timeout_s=TIMEOUT_S,
-        queries=[OutsideQuery(tmp_path / "kafka", kafka=KafkaOffsets({"bootstrap.servers": lab.broker.bootstrap}))],
+        queries=[OutsideQuery(tmp_path / "kafka", kafka=KafkaTopics({"bootstrap.servers": lab.broker.bootstrap}))],
     )
     with streaming(stream, gate, tmp_path / "kafka"):
         watcher.until(lambda seen: stands(seen) == (50, 20, 0), "the first batch in flight")

@@ -13,7 +13,9 @@ from tests.observe import contract, recorded
 
 from rheostat.errors import UnavailableError
 from rheostat.model import Gap
-from rheostat.observe.rest import KafkaOffsets, OutsideQuery, RestSource
+from rheostat.observe.rest import OutsideQuery, RestSource
+from rheostat.spark.kafka_admin import Subscription
+from rheostat.spark.kafka_topics import KafkaTopics
 
 APPS = "/api/v1/applications"
 LISTED = [recorded.EXECUTOR | {"id": "driver"}, recorded.EXECUTOR | {"addTime": "2026-11-28T02:53:06.046GMT"}]
@@ -126,9 +128,9 @@ def test_a_missing_checkpoint_is_a_gap(tmp_path):
 
 
 def test_an_unreachable_broker_is_unavailable_in_time():
-    kafka = KafkaOffsets({"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.3)
-    with pytest.raises(UnavailableError, match="asking Kafka for the offsets of orders"):
-        kafka.latest(["orders"])
+    kafka = KafkaTopics({"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.3)
+    with pytest.raises(UnavailableError, match="asking Kafka for its topics"):
+        kafka.partitions(Subscription(topics=("orders",)))
 
 
 def test_looking_from_inside_imports_nothing_heavy():

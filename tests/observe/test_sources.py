@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rheostat.model import Offsets, PartitionOffsets, SourceInfo
-from rheostat.observe.parse import source_info, spark_seconds, without_secrets
+from rheostat.observe.parse import source_info, without_secrets
 from rheostat.spark.kafka_admin import Subscription, TopicPartition, admin_properties, subscription
+from rheostat.spark.kafka_options import spark_seconds
 
 READ = Offsets.of(0.0, [PartitionOffsets("orders", number, 0, 0, 0) for number in range(16)])
 KAFKA = {

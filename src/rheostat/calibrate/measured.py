@@ -21,7 +21,7 @@ from rheostat.errors import Fault, InputError
 from rheostat.journal.records import DecisionRecord, Record, SessionRecord
 from rheostat.journal.store import read_journal
 from rheostat.model import Assessment, Batch, Decision, Observation, QueryReading, SourceInfo
-from rheostat.observe.parse import option
+from rheostat.spark.jvm import option_of
 
 _FETCH_WAIT_S = 0.5
 """Kafka's default of fetch.max.wait.ms."""
@@ -248,7 +248,7 @@ def _setup_of(name: str, settings: dict[str, Any], readings: Sequence[tuple[Deci
 def _longest_wait_s(source: SourceInfo) -> float:
     if source.kind != "kafka":
         return 0.0
-    given = option(source.options, "kafka.fetch.max.wait.ms")
+    given = option_of(source.options, "kafka.fetch.max.wait.ms")
     return float(given) / 1000 if given is not None and given.isdecimal() else _FETCH_WAIT_S
 
 

@@ -28,7 +28,6 @@ from rheostat.observe.parse import (
     merged,
     new_partitions,
     not_a_count,
-    option,
     parse_executors,
     parse_progress,
     partition_map,
@@ -40,8 +39,10 @@ from rheostat.observe.parse import (
     with_stages,
 )
 from rheostat.observe.wall import WallTimes
-from rheostat.spark.jvm import DriverJvm, Position, QueryHandle, QueryPlan, Run, SourceLeaf
+from rheostat.spark.jvm import DriverJvm, Position, QueryHandle, QueryPlan, Run, SourceLeaf, option_of
 from rheostat.spark.kafka_admin import KafkaView
+from rheostat.spark.kafka_options import FORMAT
+from rheostat.spark.kafka_topics import TopicsView
 from rheostat.spark.log_files import latest_offsets
 
 if TYPE_CHECKING:
@@ -192,11 +193,12 @@ class DriverSource:
         """One for each source, however many queries read it; None if only progress events report its latest offsets."""
         identity = _identity(leaf)
         if identity not in self._readers:
-            if leaf.provider == "kafka":
-                view = KafkaView(self.jvm.gateway, leaf.options, self._timeout_s)
-                self._readers[identity] = _KafkaReader(view)
+            if leaf.provider == FORMAT:
+                self._readers[identity] = _KafkaReader(TopicsView(leaf.options, self._timeout_s))
+            elif leaf.provider == "kafka":
+                self._readers[identity] = _KafkaReader(KafkaView(self.jvm.gateway, leaf.options, self._timeout_s))
             elif leaf.provider == LOG_PROVIDER:
-                folder = _local_path(option(leaf.options, "path"))
+                folder = _local_path(option_of(leaf.options, "path"))
                 self._readers[identity] = _Reader(lambda _: latest_offsets(folder))
         return self._readers.get(identity)
 
@@ -271,7 +273,7 @@ class _Snapshot:
             raise UnavailableError(message)
 
 
-# Readers of the latest offsets: Kafka through the driver's JVM, or the files of the embedded log
+# Readers of the latest offsets: Kafka by the client of the source, or the files of the embedded log
 
 
 _CHECK_EVERY_S = 60.0
@@ -313,9 +315,9 @@ class _Reader:
 
 
 class _KafkaReader(_Reader):
-    """Kafka, through Spark's own client. Earliest offsets and compaction are read once a minute."""
+    """Kafka. Earliest offsets and compaction are read once a minute."""
 
-    def __init__(self, view: KafkaView) -> None:
+    def __init__(self, view: KafkaView | TopicsView) -> None:
         super().__init__(self._read_latest)
         self._view = view
         self._checked_at = float("-inf")

@@ -10,7 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from rheostat.model import JUMPS, Batch, Executor, Offsets, PartitionOffsets, RunningBatch, SourceInfo, StageWork
-from rheostat.spark.jvm import Position, executor_age, host_of
+from rheostat.spark.jvm import Position, executor_age, host_of, option_of
+from rheostat.spark.kafka_offsets import BATCH_KEY
+from rheostat.spark.kafka_options import FORMAT, spark_seconds
 
 # Executors, as Spark's REST interface describes them
 
@@ -231,6 +233,8 @@ def partition_map(offset: object) -> dict[_Key, int] | None:
         return None
     found: dict[_Key, int] = {}
     for topic, positions in offset.items():
+        if topic == BATCH_KEY:
+            continue
         if not isinstance(positions, Mapping):
             return None
         for partition, position in positions.items():
@@ -336,6 +340,7 @@ def merged(sources: Iterable[Offsets]) -> Offsets | None:
 
 
 LOG_PROVIDER = "rheostat_log"
+KAFKA_PROVIDERS = ("kafka", FORMAT)
 
 _FILES = frozenset({"avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"})
 _UNCOUNTABLE = _FILES | {"delta", "rate", "rate-micro-batch", "socket"}
@@ -349,7 +354,7 @@ def is_uncountable(provider: str, offsets: Iterable[object] = ()) -> bool:
     >>> is_uncountable("rate"), is_uncountable("kafka"), is_uncountable("tableflow", [{"version": 7}])
     (True, False, True)
     """
-    if provider in ("kafka", LOG_PROVIDER):
+    if provider in (*KAFKA_PROVIDERS, LOG_PROVIDER):
         return False
     strange = any(partition_map(offset) is None for offset in offsets if offset not in (None, {}))
     return strange or provider.lower() in _UNCOUNTABLE
@@ -359,11 +364,6 @@ _SECRET_NAME = re.compile(r"password|passwd|jaas|secret|key|token|credential|cer
 _SECRET_VALUE = re.compile(r"(password|secret|token)\s*=|://[^/@\s]+:[^/@\s]*@", re.IGNORECASE)
 _CAPS = ("maxOffsetsPerTrigger", "maxRecordsPerTrigger", "maxRowsPerTrigger", "rowsPerBatch")
 _NAMES = ("subscribe", "subscribePattern", "assign", "path")
-
-
-def option(options: Mapping[str, str], name: str) -> str | None:
-    """An option by its name, which is not case-sensitive."""
-    return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
 def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
@@ -377,10 +377,10 @@ def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
 
 def source_info(provider: str, options: Mapping[str, str], offsets: Offsets | None = None) -> SourceInfo:
     """Describe a source; partitions and topics are known once its offsets have been read."""
-    name = next((value for value in (option(options, key) for key in _NAMES) if value is not None), provider)
-    caps = [value.strip() for value in (option(options, key) for key in _CAPS) if value is not None]
-    least = (option(options, "minOffsetsPerTrigger") or "").strip()
-    waits = provider == "kafka" and least.isdecimal() and int(least) > 0
+    name = next((value for value in (option_of(options, key) for key in _NAMES) if value is not None), provider)
+    caps = [value.strip() for value in (option_of(options, key) for key in _CAPS) if value is not None]
+    least = (option_of(options, "minOffsetsPerTrigger") or "").strip()
+    waits = provider in KAFKA_PROVIDERS and least.isdecimal() and int(least) > 0
     return SourceInfo(
         kind="log" if provider == LOG_PROVIDER else provider,
         name=provider if _SECRET_VALUE.search(name) else name,
@@ -389,19 +389,5 @@ def source_info(provider: str, options: Mapping[str, str], offsets: Offsets | No
         options=without_secrets(options),
         topics=() if offsets is None else tuple(dict.fromkeys(offsets.topics)),
         min_offsets=int(least) if waits else None,
-        max_delay_s=spark_seconds(option(options, "maxTriggerDelay") or "15m") if waits else None,
+        max_delay_s=spark_seconds(option_of(options, "maxTriggerDelay") or "15m") if waits else None,
     )
-
-
-def spark_seconds(text: str) -> float | None:
-    """A time as Spark writes it, ms without a unit; None: not understood.
-
-    >>> [spark_seconds(each) for each in ("15m", "90 s", "250", "1.5m")]
-    [900.0, None, 0.25, None]
-    """
-    match = _TIME.fullmatch(text.strip().lower())
-    return int(match["number"]) * _TIME_UNITS[match["unit"] or "ms"] if match else None
-
-
-_TIME_UNITS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_TIME = re.compile(rf"(?P<number>\d+)(?P<unit>{'|'.join(_TIME_UNITS)})?")

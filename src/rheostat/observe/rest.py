@@ -7,9 +7,7 @@ latest offsets from Kafka or the embedded log, committed and planned ones from t
 from __future__ import annotations
 
 import json
-import logging
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,91 +26,15 @@ from rheostat.observe.parse import (
 )
 from rheostat.observe.wall import WallTimes
 from rheostat.spark.jvm import Position
+from rheostat.spark.kafka_admin import Subscription
+from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.log_files import LOG_TOPIC, latest_offsets
 
 if TYPE_CHECKING:
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient
-
     from rheostat.http_client import Http
 
-_PARTITIONS_EVERY_S = 10.0
 _NO_PROGRESS = "finished batches cannot be seen from outside the driver: Spark's REST interface does not tell them"
 _UNREADABLE = (UnavailableError, ValueError)
-
-
-class KafkaOffsets:
-    """Offsets of topics, by confluent-kafka.
-
-    Args:
-        settings: of librdkafka (``bootstrap.servers``, ``security.protocol``, …).
-        read_committed: whether the query reads only records of committed transactions.
-        timeout_s: how long the brokers may take for an answer.
-    """
-
-    def __init__(self, settings: Mapping[str, str], *, read_committed: bool = False, timeout_s: float = 2.0) -> None:
-        self.read_committed = read_committed
-        self._settings: dict[str, str | int | float | bool] = dict(settings)
-        self._timeout_s = timeout_s
-        self._client: AdminClient | None = None
-        self._partitions: dict[str, int] = {}
-        self._partitions_at = float("-inf")
-
-    def latest(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
-        """The offset that the next record of each partition will get, by (topic, partition).
-
-        Raises:
-            UnavailableError: a topic does not exist, or the brokers do not answer in time.
-        """
-        return self._list(sorted(set(topics)), earliest=False)
-
-    def earliest(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
-        """The offset of the oldest record that is still there; raises as :meth:`latest`."""
-        return self._list(sorted(set(topics)), earliest=True)
-
-    def close(self) -> None:
-        self._client = None
-
-    def _list(self, topics: list[str], *, earliest: bool) -> dict[tuple[str, int], int]:
-        from confluent_kafka import IsolationLevel, KafkaException
-        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # it forgot to export it
-
-        specs: Any = OffsetSpec
-        level = IsolationLevel.READ_COMMITTED if self.read_committed else IsolationLevel.READ_UNCOMMITTED
-        spec = specs.earliest() if earliest else specs.latest()
-        try:
-            asked = dict.fromkeys(self._all_partitions(topics), spec)
-            if not asked:
-                return {}
-            futures = self._admin().list_offsets(asked, isolation_level=level, request_timeout=self._timeout_s)
-            found = {at: future.result(self._timeout_s + 1.0).offset for at, future in futures.items()}
-        except (KafkaException, TimeoutError) as error:
-            self._partitions_at = float("-inf")
-            message = f"asking Kafka for the offsets of {', '.join(topics)}: {error}"
-            raise UnavailableError(message) from error
-        return {(at.topic, at.partition): offset for at, offset in sorted(found.items(), key=lambda item: item[0])}
-
-    def _all_partitions(self, topics: list[str]) -> list[TopicPartition]:
-        from confluent_kafka import TopicPartition
-
-        if time.monotonic() - self._partitions_at >= _PARTITIONS_EVERY_S or not set(topics) <= set(self._partitions):
-            described = self._admin().list_topics(timeout=self._timeout_s).topics
-            self._partitions = {name: len(about.partitions) for name, about in described.items()}
-            self._partitions_at = time.monotonic()
-        missing = [topic for topic in topics if topic not in self._partitions]
-        if missing:
-            message = f"Kafka has no topic {', '.join(missing)}"
-            raise UnavailableError(message)
-        return [TopicPartition(topic, number) for topic in topics for number in range(self._partitions[topic])]
-
-    def _admin(self) -> AdminClient:
-        from confluent_kafka.admin import AdminClient
-
-        if self._client is None:
-            quiet = logging.Logger("rheostat.observe.rest", logging.CRITICAL)  # refused connections become gaps
-            quiet.addHandler(logging.NullHandler())
-            self._client = AdminClient(self._settings, logger=quiet)
-        return self._client
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +51,7 @@ class OutsideQuery:
     checkpoint: Path
     name: str | None = None
     trigger_s: float | None = None
-    kafka: KafkaOffsets | None = None
+    kafka: KafkaTopics | None = None
     log: Path | None = None
 
 
@@ -240,7 +162,11 @@ def _read_source(query: OutsideQuery, planned: object, committed: object, at: fl
         because = not_a_count(partitions)
         info = SourceInfo("log", str(query.log), len(partitions))
     elif query.kafka is not None:
-        latest, earliest = query.kafka.latest(topics), query.kafka.earliest(topics)
+        at_kafka = query.kafka.partitions(Subscription(topics=tuple(topics)))
+        if missing := set(topics).difference(at.topic for at in at_kafka):
+            message = f"Kafka has no topic {', '.join(sorted(missing))}"
+            raise UnavailableError(message)
+        latest, earliest = query.kafka.latest(at_kafka), query.kafka.earliest(at_kafka)
         partitions = partition_offsets(latest, planned, committed, earliest)
         because = not_a_count(partitions, earliest) or ("transactions" if query.kafka.read_committed else None)
         partitions = skip_deleted(partitions, earliest)

@@ -190,6 +190,11 @@ class SourceLeaf:
     options: Mapping[str, str]
 
 
+def option_of(options: Mapping[str, str], name: str) -> str | None:
+    """An option of a source by its name, which is not case-sensitive."""
+    return next((value for key, value in options.items() if key.lower() == name.lower()), None)
+
+
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
     """What does not change while a query runs."""

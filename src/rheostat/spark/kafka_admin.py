@@ -24,6 +24,10 @@ _DESCRIBED = re.compile(r"\(name=(?P<topic>[\w.-]+), internal=|\(partition=(?P<v
 _CLEANUP = re.compile(r"type=TOPIC, name='(?P<topic>[\w.-]+)'|name=cleanup\.policy, value=(?P<value>[\w,]*), ")
 
 
+Place = tuple[str, int]
+"""A partition of a topic, where it is a key."""
+
+
 class TopicPartition(NamedTuple):
     """One partition of a Kafka topic."""
 

@@ -19,13 +19,15 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rheostat.errors import Fault, InputError, UnavailableError
 
 LOG_SCHEMA = "rheostat.log/1"
 LOG_TOPIC = "log"
 """The name under which the log stands in offsets and in the column ``topic``."""
+
+K = TypeVar("K", bound="int | tuple[str, int]")
 
 _SEGMENT = re.compile(r"(\d{20})-(\d{9})\.arrow")
 _SETTLED_NS = 1_000_000_000
@@ -99,7 +101,7 @@ def offsets_from_json(offset: Mapping[str, Any], partitions: int) -> dict[int, i
     return {partition: int(given.get(str(partition), 0)) for partition in range(partitions)}
 
 
-def shares(waiting: Mapping[int, int], cap: int) -> dict[int, int]:
+def shares(waiting: Mapping[K, int], cap: int) -> dict[K, int]:
     """Divide a batch of ``cap`` records over partitions in proportion to what waits in each.
 
     Whole records, by largest remainder, after one record for each partition with something waiting: none starves.

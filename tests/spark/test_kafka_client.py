@@ -1,0 +1,142 @@
+"""Settings of Java's client as settings of librdkafka: translated, left out, or refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from rheostat.errors import Fault, InputError
+from rheostat.spark.kafka_client import client_settings
+
+BROKER = {"kafka.bootstrap.servers": "broker:9092"}
+SECURITY = "org.apache.kafka.common.security"
+
+
+def login(mechanism: str, config: str, **more: str) -> dict[str, str]:
+    return {
+        **BROKER,
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": mechanism,
+        "kafka.sasl.jaas.config": config,
+        **{f"kafka.{name}": value for name, value in more.items()},
+    }
+
+
+def faults_of(options: dict[str, str]) -> dict[str, Fault]:
+    with pytest.raises(InputError) as caught:
+        client_settings(options)
+    return {fault.field: fault for fault in caught.value.faults}
+
+
+def test_what_both_clients_know_is_taken_and_what_tunes_java_is_left_out():
+    given = {
+        **BROKER,
+        "kafka.fetch.max.wait.ms": "50",
+        "kafka.Request.Timeout.Ms": "9000",
+        "kafka.isolation.level": "read_committed",
+        "kafka.max.poll.records": "500",
+        "subscribe": "clicks",
+    }
+    assert client_settings(given) == {
+        "bootstrap.servers": "broker:9092",
+        "fetch.wait.max.ms": "50",
+        "isolation.level": "read_committed",
+        "socket.timeout.ms": "9000",
+    }
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-256", "scram.ScramLoginModule")],
+)
+def test_a_password_is_read_from_the_jaas_entry(mechanism, module):
+    config = f'{SECURITY}.{module} required username="ann" password="a b;c=\'";'
+    found = client_settings(login(mechanism, config))
+    assert (found["sasl.username"], found["sasl.password"]) == ("ann", "a b;c='")
+    assert (found["security.protocol"], found["sasl.mechanism"]) == ("sasl_ssl", mechanism)
+
+
+def test_a_token_comes_from_the_endpoint_of_a_provider():
+    config = f'{SECURITY}.oauthbearer.OAuthBearerLoginModule required clientId="me" clientSecret="x" scope="kafka";'
+    found = client_settings(login("OAUTHBEARER", config, **{"sasl.oauthbearer.token.endpoint.url": "https://id/token"}))
+    assert found["sasl.oauthbearer.method"] == "oidc"
+    assert found["sasl.oauthbearer.token.endpoint.url"] == "https://id/token"
+    assert found["sasl.oauthbearer.client.id"] == "me"
+    assert found["sasl.oauthbearer.scope"] == "kafka"
+
+
+def test_certificates_are_taken_as_pem():
+    inline = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "CA", "ssl.keystore.type": "PEM"}
+    inline |= {"ssl.keystore.key": "KEY", "ssl.keystore.certificate.chain": "CHAIN", "ssl.key.password": "pw"}
+    found = client_settings({**BROKER, **{f"kafka.{name}": value for name, value in inline.items()}})
+    assert {key: value for key, value in found.items() if key.startswith("ssl")} == {
+        "ssl.ca.pem": "CA",
+        "ssl.key.pem": "KEY",
+        "ssl.certificate.pem": "CHAIN",
+        "ssl.key.password": "pw",
+    }
+    files = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem", "ssl.keystore.type": "PEM"}
+    files |= {"ssl.keystore.location": "/me.pem", "ssl.endpoint.identification.algorithm": ""}
+    found = client_settings({**BROKER, **{f"kafka.{name}": value for name, value in files.items()}})
+    assert {key: value for key, value in found.items() if key.startswith("ssl")} == {
+        "ssl.ca.location": "/ca.pem",
+        "ssl.key.location": "/me.pem",
+        "ssl.certificate.location": "/me.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+
+
+def test_everything_that_cannot_be_done_is_refused_at_once_with_what_to_use_instead():
+    found = faults_of(
+        {
+            "kafka.auto.offset.reset": "latest",
+            "kafka.fetch.mim.bytes": "1",
+            "kafka.security.protocol": "TLS",
+            "kafka.ssl.truststore.location": "/store.jks",
+            "kafka.ssl.keystore.location": "/key.jks",
+            "kafka.sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+        }
+    )
+    assert set(found) == {
+        "kafka.auto.offset.reset",
+        "kafka.bootstrap.servers",
+        "kafka.fetch.mim.bytes",
+        "kafka.sasl.client.callback.handler.class",
+        "kafka.security.protocol",
+        "kafka.ssl.keystore.type",
+        "kafka.ssl.truststore.type",
+    }
+    assert "startingOffsets" in found["kafka.auto.offset.reset"].allowed
+    assert "fetch.min.bytes" in found["kafka.fetch.mim.bytes"].message
+    assert "SCRAM" in found["kafka.sasl.client.callback.handler.class"].allowed
+    assert "PEM" in found["kafka.ssl.truststore.type"].allowed
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (login("AWS_MSK_IAM", "x"), "kafka.sasl.mechanism"),
+        ({**BROKER, "kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN"}, "kafka.sasl.jaas.config"),
+        (login("PLAIN", "PlainLoginModule username=x"), "kafka.sasl.jaas.config"),
+        (
+            login("PLAIN", f"{SECURITY}.scram.ScramLoginModule required username=a password=b;"),
+            "kafka.sasl.jaas.config",
+        ),
+        (login("PLAIN", f"{SECURITY}.plain.PlainLoginModule required username=a;"), "kafka.sasl.jaas.config"),
+        (
+            login("OAUTHBEARER", "a.OAuthBearerLoginModule required clientId=a clientSecret=b;"),
+            "kafka.sasl.oauthbearer.token.endpoint.url",
+        ),
+        (
+            {**BROKER, "kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.key": "K"},
+            "kafka.ssl.keystore.certificate.chain",
+        ),
+        ({**BROKER, "kafka.isolation.level": "committed"}, "kafka.isolation.level"),
+    ],
+)
+def test_a_way_to_log_in_or_to_encrypt_that_is_not_understood_is_a_fault(options, field):
+    assert list(faults_of(options)) == [field]
+
+
+def test_faults_do_not_repeat_secrets():
+    for fault in faults_of(login("PLAIN", "PlainLoginModule required password='hunter2' oops")).values():
+        assert "hunter2" not in str(fault)
