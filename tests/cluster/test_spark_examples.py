@@ -133,19 +133,27 @@ def session_counts(log: Path) -> Counter[str]:
     return counts
 
 
-def test_the_kafka_word_count_is_scaled_and_counts_right(field: Lab, tmp_path: Path) -> None:
-    """The tasks of a hundred state partitions keep one executor busy, so another one is asked for."""
-    field.broker.create_topic("counted", 3)
-    journal, lines = Journal(tmp_path / "journal"), KafkaLines(field, "counted")
-    arguments = (field.broker.bootstrap, "subscribe", "counted")
-    command = under_control(field, tmp_path, journal, 100, "structured_kafka_wordcount", *arguments)
-    with script(field, tmp_path, "counted", command, {}) as part:
+@pytest.mark.parametrize("source", ["kafka", "rheostat-kafka"])
+def test_the_kafka_word_count_is_scaled_and_counts_right(field: Lab, tmp_path: Path, source: str) -> None:
+    """The tasks of a hundred state partitions keep one executor busy, so another one is asked for.
+
+    On our source it is the same script but for one word.
+    """
+    topic = f"counted-by-{source}"
+    field.broker.create_topic(topic, 3)
+    journal, lines = Journal(tmp_path / "journal"), KafkaLines(field, topic)
+    text = (EXAMPLES / "structured_kafka_wordcount.py").read_text(encoding="utf-8")
+    assert text.count('.format("kafka")') == 1
+    (tmp_path / "wordcount.py").write_text(text.replace('.format("kafka")', f'.format("{source}")'), encoding="utf-8")
+    *command, _ = under_control(field, tmp_path, journal, 100, "structured_kafka_wordcount")
+    command += [str(tmp_path / "wordcount.py"), field.broker.bootstrap, "subscribe", topic]
+    with script(field, tmp_path, topic, command, {}) as part:
         lives(field, journal.decisions, f"the autoscaler to attach: {part.log}")
         with worker(field, cores=2):
             lives(field, lambda: tables(part.log), f"a first batch, empty: {part.log}")
             with lines.flowing():
                 lives(field, lambda: journal.executors() == 2, f"two executors: {part.log}")
-            lives(field, lambda: word_counts(part.log) == lines.words(), f"every word once: {part.log}")
+            lives(field, lambda: word_counts(part.log) == lines.words(), f"{lines.rounds} rounds of words: {part.log}")
     acted = changes(journal.decisions())
     assert (acted[0].reason.code, acted[0].target) == (ReasonCode.START, 1)
     assert (acted[1].action, acted[1].target) == (Action.UP, 2)

@@ -43,12 +43,13 @@ from rheostat.pipelines.running import ClickFraudSettings, Pipeline, PipelineSet
 from rheostat.pipelines.sink import RecordTotals, SinkTotals, verify
 from rheostat.report.html import Page, write_report
 from rheostat.report.score import Counts, RunFacts, Series, samples_of, score
+from rheostat.spark.kafka_options import FORMAT
 from rheostat.text import executors, several
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SOURCES = ("kafka", "log")
+SOURCES = ("kafka", FORMAT, "log")
 PIPELINES: Mapping[str, Pipeline[Any]] = {each.name: each for each in (click_fraud.PIPELINE, taxi_attractions.PIPELINE)}
 
 _MOST: Mapping[str, float] = {"base_rate": 1e6, "peak_rate": 1e6, "partitions": 1000}
@@ -348,9 +349,8 @@ def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Cal
         PartFailedError: a part died.
         RheostatError: records could not be delivered, or a step took too long.
     """
-    kafka = plan.source == "kafka"
-    connector = kafka_connector_jars(say) if kafka else []
-    with Lab(LabSpec(broker=kafka, workers=0), say=say) as lab:
+    connector = kafka_connector_jars(say) if plan.source == "kafka" else []
+    with Lab(LabSpec(broker=plan.source != "log", workers=0), say=say) as lab:
         return _Stage(plan, folder, lab, show).play(connector, say)
 
 
@@ -403,7 +403,7 @@ class _Stage:
         return self._result(load, drained)
 
     def _sink(self) -> Sink:
-        if self._plan.source == "kafka":
+        if self._plan.source != "log":
             from rheostat.load.kafka_sink import KafkaSink, ensure_topic
 
             ensure_topic(self._lab.broker.bootstrap, TOPIC, self._plan.partitions, create=True)
@@ -414,7 +414,7 @@ class _Stage:
 
     def _start_driver(self, connector: list[Path]) -> Part:
         cluster = self._lab.cluster
-        bootstrap = self._lab.broker.bootstrap if self._plan.source == "kafka" else None
+        bootstrap = self._lab.broker.bootstrap if self._plan.source != "log" else None
         conf = cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=connector)
         job = {
             "program": self._plan.program,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.pipelines.sink import make_writer
+from rheostat.spark.kafka_options import FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 
 # Settings
 
-_NEEDS: Mapping[str, tuple[str, ...]] = {"kafka": ("bootstrap", "topic"), "log": ("log",)}
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "kafka": ("bootstrap", "topic"),
+    FORMAT: ("bootstrap", "topic"),
+    "log": ("log",),
+}
 
 _LARGEST_ERROR = 0.39
 """The largest error that Spark's approximate distinct count accepts."""
@@ -80,7 +85,7 @@ class PipelineSettings:
         out_message = "the checkpoint and the output need a folder each"
         return [
             *(Fault(name, "nothing", "a text that is not empty", f"{name} is needed") for name in missing),
-            *self._check("source", self.source in _NEEDS, "kafka, log", "where records come from"),
+            *self._check("source", self.source in _NEEDS, ", ".join(_NEEDS), "where records come from"),
             *self._check("starting", self.starting in ("earliest", "latest"), "earliest, latest", start_message),
             *self._check("out", folders_differ, "another folder than checkpoint", out_message),
             *self._check_count("cap", "the most records in one batch", optional=True),
@@ -192,14 +197,19 @@ def _read_stream(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
     if settings.cap is not None:
         options["maxOffsetsPerTrigger"] = settings.cap
     if settings.source == "log":
-        from rheostat.spark.log_source import FORMAT, register
+        from rheostat.spark import log_source
 
-        register(spark)
-        return spark.readStream.format(FORMAT).options(path=settings.log, **options).load().select("value")
+        log_source.register(spark)
+        return spark.readStream.format(log_source.FORMAT).options(path=settings.log, **options).load().select("value")
     options |= {"kafka.bootstrap.servers": settings.bootstrap, "subscribe": settings.topic}
     if settings.fetch_wait_ms is not None:
         options["kafka.fetch.max.wait.ms"] = settings.fetch_wait_ms
-    return spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING) AS value")
+    if settings.source == FORMAT:
+        from rheostat.spark import kafka_source
+
+        kafka_source.register(spark)
+    records = spark.readStream.format(settings.source).options(**options).load()
+    return records.selectExpr("CAST(value AS STRING) AS value")
 
 
 def finish(query: StreamingQuery, timeout_s: float = 120.0) -> None:
@@ -325,9 +335,9 @@ class Pipeline(Generic[S]):
         parser.set_defaults(**defaults)
         add = parser.add_argument
         add("--master", required=True, help="the cluster, as Spark names it: spark://HOST:PORT or local[2]")
-        add("--source", required=True, help="kafka or log")
-        add("--bootstrap", help="broker addresses, for kafka")
-        add("--topic", help="topic, for kafka")
+        add("--source", required=True, help="kafka, rheostat-kafka or log")
+        add("--bootstrap", help="broker addresses, but for log")
+        add("--topic", help="topic, but for log")
         add("--log", help="folder of the embedded log, for log")
         add("--checkpoint", default="", help="folder of the query's checkpoint")
         add("--out", default="", help="folder of the results")

@@ -1,0 +1,193 @@
+"""What may be dropped, declared: sinks with their priorities and accuracies, and the edges that lead to them [S3].
+
+The graph is that of Stream Economics: outside sources, tasks, sinks, and the edges between them, at each of which
+records may be dropped. It says nothing about what the tasks do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rheostat.errors import Fault, InputError, did_you_mean
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+
+
+class Edge(NamedTuple):
+    """Where records go from one task, or from a source, to the next task or sink."""
+
+    start: str
+    end: str
+
+    def __str__(self) -> str:
+        return f"{self.start}>{self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where results leave.
+
+    Attributes:
+        priority: an integer of any sign; what sinks with a smaller one need is dropped first.
+        minimum_accuracy: share of the records offered that must reach it, in [0, 1]; 0: it may get none.
+    """
+
+    name: str
+    priority: int = 0
+    minimum_accuracy: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SheddingGraph:
+    """A declared graph, checked.
+
+    Attributes:
+        sources: outside sources, and where each leads.
+        tasks: likewise, in topological order.
+        sinks: by name.
+    """
+
+    sources: Mapping[str, tuple[str, ...]]
+    tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges, those of sources first, in topological order."""
+        starts = [*self.sources.items(), *self.tasks.items()]
+        return tuple(Edge(start, end) for start, ends in starts for end in ends)
+
+    def reachable(self, start: str) -> frozenset[str]:
+        """Q(t): the sinks that are reached from a source, a task, or a sink itself."""
+        if start in self.sinks:
+            return frozenset({start})
+        ends = self.sources.get(start) or self.tasks.get(start, ())
+        return frozenset().union(*(self.reachable(end) for end in ends))
+
+    def edge(self, start: str, end: str) -> Edge:
+        """A declared edge.
+
+        Raises:
+            InputError: it is not declared.
+        """
+        edge = Edge(start, end)
+        if edge not in self.edges:
+            known = [str(each) for each in self.edges]
+            message = f"this edge is not declared{did_you_mean(str(edge), known)}"
+            raise InputError([Fault("edge", str(edge), ", ".join(known), message)])
+        return edge
+
+    def edges_after(self, edge: Edge) -> tuple[Edge, ...]:
+        """The edges that records can still pass after this one, in topological order."""
+        passed = {edge.end}
+        found = []
+        for each in self.edges:
+            if each.start in passed:
+                found.append(each)
+                passed.add(each.end)
+        return tuple(found)
+
+
+def declare_shedding(
+    sinks: Sequence[Sink],
+    sources: Mapping[str, Iterable[str]] | None = None,
+    tasks: Mapping[str, Iterable[str]] | None = None,
+) -> SheddingGraph:
+    """Declare what may be dropped.
+
+    Args:
+        sinks: at least one.
+        sources: outside sources (topics), and to which tasks or sinks each leads; None: one, ``source``, that leads to
+            all sinks.
+        tasks: likewise; None: there are none between sources and sinks.
+
+    Raises:
+        InputError: every fault: names that are used twice or not declared, an accuracy out of range, a circle, a source
+            or a task that leads nowhere, a sink that nothing leads to.
+
+    >>> graph = declare_shedding([Sink("alerts", 5, 0.7), Sink("report")], {"clicks": ["parse"]},
+    ...                          {"parse": ["alerts", "report"]})
+    >>> [str(edge) for edge in graph.edges]
+    ['clicks>parse', 'parse>alerts', 'parse>report']
+    """
+    given_sources = {"source": [sink.name for sink in sinks]} if sources is None else sources
+    ends = {name: tuple(targets) for name, targets in {**given_sources, **(tasks or {})}.items()}
+    faults = [*_check_sinks(sinks), *_check_names(given_sources, tasks or {}, sinks)]
+    known = {*(tasks or {}), *(sink.name for sink in sinks)}
+    faults += _check_ends(ends, known, given_sources)
+    order = _sort_tasks(tasks or {}, faults)
+    faults += _check_reached(ends, known)
+    if faults:
+        raise InputError(faults)
+    return SheddingGraph(
+        sources={name: ends[name] for name in given_sources},
+        tasks={name: ends[name] for name in order},
+        sinks={sink.name: sink for sink in sinks},
+    )
+
+
+def _check_sinks(sinks: Sequence[Sink]) -> Iterator[Fault]:
+    if not sinks:
+        yield Fault("sinks", "none", "at least one", "say where results leave")
+    for sink in sinks:
+        priority: Any = sink.priority
+        accuracy: Any = sink.minimum_accuracy
+        if type(priority) is not int or not _LOWEST <= priority <= _HIGHEST:
+            allowed = f"an integer from {_LOWEST} to {_HIGHEST}"
+            yield Fault(f"sinks.{sink.name}.priority", repr(priority), allowed, "the priority is not understood")
+        if type(accuracy) not in (int, float) or not 0 <= accuracy <= 1:
+            field_name = f"sinks.{sink.name}.minimum_accuracy"
+            yield Fault(field_name, repr(accuracy), "a number from 0 to 1", "the accuracy is a share of the records")
+
+
+def _check_names(
+    sources: Mapping[str, Iterable[str]], tasks: Mapping[str, Iterable[str]], sinks: Sequence[Sink]
+) -> Iterator[Fault]:
+    if not sources:
+        yield Fault("sources", "none", "at least one", "say where records come from")
+    names = [*sources, *tasks, *(sink.name for sink in sinks)]
+    for name in dict.fromkeys(names):
+        if not _NAME.fullmatch(str(name)):
+            yield Fault("name", repr(name), "letters, digits, _ . -", "edges are named after what they join")
+        elif names.count(name) > 1:
+            yield Fault("name", name, "each name once", f"{name} is declared {names.count(name)} times")
+
+
+def _check_ends(
+    ends: Mapping[str, Sequence[str]], known: Iterable[str], sources: Mapping[str, Iterable[str]]
+) -> Iterator[Fault]:
+    allowed = ", ".join(sorted(known))
+    for name, targets in ends.items():
+        group = "sources" if name in sources else "tasks"
+        if not targets:
+            yield Fault(f"{group}.{name}", "nothing", allowed, "it leads nowhere")
+        for target in targets:
+            if target not in known:
+                message = f"there is no such task or sink{did_you_mean(target, known)}"
+                yield Fault(f"{group}.{name}", target, allowed, message)
+        for target in {each for each in targets if list(targets).count(each) > 1}:
+            yield Fault(f"{group}.{name}", target, "each once", f"it leads to {target} more than once")
+
+
+def _check_reached(ends: Mapping[str, Sequence[str]], known: Iterable[str]) -> Iterator[Fault]:
+    reached = {target for targets in ends.values() for target in targets}
+    for name in sorted(set(known) - reached):
+        yield Fault(name, "nothing leads to it", "an edge from a source or a task", "no record could reach it")
+
+
+def _sort_tasks(tasks: Mapping[str, Iterable[str]], faults: list[Fault]) -> list[str]:
+    """The tasks, each after those that lead to it."""
+    left, order = {name: set(targets) for name, targets in tasks.items()}, list[str]()
+    while left:
+        free = [name for name in left if not any(name in targets for targets in left.values())]
+        if not free:
+            faults.append(Fault("tasks", " > ".join(sorted(left)), "no circle", "these tasks lead to one another"))
+            return [*order, *left]
+        for name in free:
+            order.append(name)
+            del left[name]
+    return order

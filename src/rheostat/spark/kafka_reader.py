@@ -1,0 +1,252 @@
+"""Reads pieces of Kafka's partitions in a Python worker of Spark, as Arrow batches.
+
+Needs confluent-kafka, pyarrow and numpy. Consumers are kept in the worker from one batch to the next, so that only
+the first one connects and logs in. Memory is bounded by the queue of a consumer, however much waits in Kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rheostat.errors import RheostatError, UnavailableError
+from rheostat.spark.kafka_offsets import Piece
+from rheostat.spark.keep import draws, keep_mask, seed_of, signed_limit
+from rheostat.spark.orders import WHOLE
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from confluent_kafka import Consumer, Message
+    from numpy.typing import NDArray
+
+_MOST_RECORDS, _MOST_BYTES = 8192, 4 * 2**20
+"""Of an Arrow batch; bytes as far as the size of the last record tells."""
+_FIRST_RECORDS = 256
+_POLL_S = 0.2
+_QUEUE: Mapping[str, str | int | bool] = {
+    "queued.min.messages": 100_000,
+    "queued.max.messages.kbytes": 32_768,
+    "fetch.queue.backoff.ms": 10,
+    "fetch.wait.max.ms": 50,
+}
+"""With librdkafka's defaults a consumer waits for up to a second when its queue was full."""
+_OWN: Mapping[str, str | int | bool] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "log_level": 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """How records are read.
+
+    Attributes:
+        client: settings of librdkafka.
+        group: of the consumer; nothing is committed to it.
+        fails_on_loss: whether records that are gone fail the task; otherwise they are skipped.
+        has_headers: whether there is a column of headers.
+        timeout_s: how long to wait for the next record.
+        edge: at which the reader drops; "": at none.
+        edges: further ones. With any edge there is the column ``rheostat``, which tells their limits.
+        keep: share × 10⁶ that each edge keeps.
+    """
+
+    client: tuple[tuple[str, str], ...]
+    group: str
+    fails_on_loss: bool = True
+    has_headers: bool = False
+    timeout_s: float = 120.0
+    edge: str = ""
+    edges: tuple[str, ...] = ()
+    keep: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_piece(piece: Piece, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
+    """The records of a piece that the edge keeps, in order.
+
+    Raises:
+        RheostatError: records are gone, and that is a failure.
+        UnavailableError: Kafka did not answer in time.
+    """
+    columns = _Columns(piece, settings)
+    for messages in _consume(piece, settings):
+        yield from columns.build(messages)
+
+
+# Consuming
+
+_CONSUMERS: dict[tuple[Any, ...], Consumer] = {}
+"""Those of this worker process, by their settings."""
+
+
+def _consumer(settings: ReadSettings) -> Consumer:
+    from confluent_kafka import Consumer
+
+    key = (settings.client, settings.group)
+    if key not in _CONSUMERS:
+        config: dict[str, str | int | float | bool] = {**_QUEUE, **dict(settings.client), **_OWN}
+        _CONSUMERS[key] = Consumer({"group.id": settings.group, **config})
+    return _CONSUMERS[key]
+
+
+def _drop_consumer(settings: ReadSettings) -> None:
+    consumer = _CONSUMERS.pop((settings.client, settings.group), None)
+    if consumer is not None:
+        consumer.close()
+
+
+def _consume(piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
+    """The records of a piece, many at a time. Its end is seen by a later record, or by the end of the partition."""
+    from confluent_kafka import TopicPartition
+
+    consumer = _consumer(settings)
+    consumer.assign([TopicPartition(piece.topic, piece.partition, piece.start)])
+    try:
+        yield from _consume_assigned(consumer, piece, settings)
+    except BaseException:
+        _drop_consumer(settings)
+        raise
+    consumer.unassign()
+
+
+def _consume_assigned(consumer: Consumer, piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
+    position, deadline, many = piece.start, time.monotonic() + settings.timeout_s, _FIRST_RECORDS
+    while position < piece.end:
+        found = consumer.consume(min(many, piece.end - position), _POLL_S)
+        events = [message for message in found if message.error() is not None]
+        records = [message for message in found if message.error() is None] if events else found
+        reached = max([position, *(_read_event(event, piece, settings) for event in events)])
+        if records:
+            reached = max(reached, _offset(records[-1]) + 1)
+            many = min(_MOST_RECORDS, _MOST_BYTES // max(1, len(records[-1])) + 1)
+            yield [message for message in records if _offset(message) < piece.end] if reached > piece.end else records
+        if reached > position:
+            position, deadline = reached, time.monotonic() + settings.timeout_s
+        elif time.monotonic() > deadline:
+            awaited = f"{_name(piece)}: no record of {position} to {piece.end - 1} in {settings.timeout_s:g} s"
+            raise UnavailableError(awaited)
+
+
+def _read_event(message: Message, piece: Piece, settings: ReadSettings) -> int:
+    """Up to where an event says that there is no further record; 0: it says nothing."""
+    from confluent_kafka import KafkaError
+
+    error: Any = message.error()
+    if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the only name it has)
+        return _offset(message)
+    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
+        return _skip_lost(piece, settings)
+    gone = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
+    if error.code() in gone:
+        if settings.fails_on_loss:
+            raise _lost(piece, "the partition is gone")
+        return piece.end
+    if error.fatal() or error.code() in (KafkaError._AUTHENTICATION, KafkaError.TOPIC_AUTHORIZATION_FAILED):  # noqa: SLF001
+        message_text = f"{_name(piece)}: {error.str()}"
+        raise RheostatError(message_text)
+    return 0
+
+
+def _skip_lost(piece: Piece, settings: ReadSettings) -> int:
+    """The records of the piece that are still there, or a failure."""
+    from confluent_kafka import TopicPartition
+
+    consumer = _consumer(settings)
+    earliest, _ = consumer.get_watermark_offsets(TopicPartition(piece.topic, piece.partition), timeout=10.0)
+    if settings.fails_on_loss:
+        raise _lost(piece, f"the oldest record that is left is {earliest}")
+    if piece.start < earliest < piece.end:
+        consumer.assign([TopicPartition(piece.topic, piece.partition, earliest)])
+        return int(earliest)
+    return piece.end
+
+
+def _lost(piece: Piece, why: str) -> RheostatError:
+    message = (
+        f"records {piece.start} to {piece.end - 1} of {_name(piece)} are lost: {why}; "
+        "with failOnDataLoss=false the query goes on without them"
+    )
+    return RheostatError(message)
+
+
+def _name(piece: Piece) -> str:
+    return f"{piece.topic}-{piece.partition}"
+
+
+def _offset(message: Message) -> int:
+    offset: Any = message.offset()
+    return int(offset)
+
+
+# Arrow
+
+
+class _Columns:
+    """Builds the columns of Spark's Kafka source."""
+
+    def __init__(self, piece: Piece, settings: ReadSettings) -> None:
+        self._piece, self._settings = piece, settings
+        self._seed = seed_of(settings.edge, piece.topic, piece.partition)
+        self._share = settings.keep.get(settings.edge, WHOLE)
+        names = [name for name in (settings.edge, *settings.edges) if name]
+        self._limits = {name: signed_limit(settings.keep.get(name, WHOLE)) for name in names}
+
+    def build(self, messages: Sequence[Message]) -> Iterator[pa.RecordBatch]:
+        import numpy as np
+        import pyarrow as pa
+
+        offsets = np.array([message.offset() for message in messages], dtype=np.int64)
+        kept, offsets = self._keep(messages, offsets)
+        if not kept:
+            return
+        rows = len(kept)
+        times = [message.timestamp() for message in kept]
+        columns: dict[str, Any] = {
+            "key": pa.array([message.key() for message in kept], type=pa.binary()),
+            "value": pa.array([message.value() for message in kept], type=pa.binary()),
+            "topic": pa.repeat(pa.scalar(self._piece.topic), rows),
+            "partition": pa.repeat(pa.scalar(self._piece.partition, type=pa.int32()), rows),
+            "offset": pa.array(offsets),
+            "timestamp": pa.array([1000 * at_ms for _, at_ms in times], type=pa.timestamp("us", tz="UTC")),
+            "timestampType": pa.array([kind - 1 for kind, _ in times], type=pa.int32()),
+        }
+        if self._settings.has_headers:
+            columns["headers"] = pa.array([_headers(message) for message in kept], type=_headers_type())
+        if self._limits:
+            columns["rheostat"] = self._identity(offsets)
+        yield pa.RecordBatch.from_pydict(columns)
+
+    def _identity(self, offsets: NDArray[np.int64]) -> pa.StructArray:
+        """What :mod:`rheostat.spark.shedding` knows records by: a draw of their own, and the limit of each edge."""
+        import numpy as np
+        import pyarrow as pa
+
+        drawn = draws(seed_of("", self._piece.topic, self._piece.partition), offsets).view(np.int64)
+        limits = [pa.repeat(pa.scalar(limit, type=pa.int64()), len(offsets)) for limit in self._limits.values()]
+        return pa.StructArray.from_arrays([pa.array(drawn), *limits], names=["draw", *self._limits])
+
+    def _keep(
+        self, messages: Sequence[Message], offsets: NDArray[np.int64]
+    ) -> tuple[Sequence[Message], NDArray[np.int64]]:
+        """Those that the edge keeps; nothing is built of the others."""
+        if self._share >= WHOLE:
+            return messages, offsets
+        mask = keep_mask(self._seed, offsets, self._share)
+        return [message for message, is_kept in zip(messages, mask, strict=True) if is_kept], offsets[mask]
+
+
+def _headers(message: Message) -> list[dict[str, Any]] | None:
+    headers: Any = message.headers()
+    return [{"key": key, "value": value} for key, value in headers] if headers else None
+
+
+def _headers_type() -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -1,0 +1,176 @@
+"""Orders of the controller to the source ``rheostat-kafka``: a file that is replaced as a whole.
+
+``{"schema": "rheostat.orders/1", "number": 7, "until_ms": 1790000000000, "read_tasks": 4, "records": 20000,
+"paused": false, "keep": {"clicks": 500000}}``: only integers, because the orders that hold for a batch are part of the
+offset at which it ends. So a batch that runs again, on whatever machine, obeys the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from rheostat.errors import Fault, InputError, did_you_mean
+from rheostat.files import replace_text
+
+ORDERS_SCHEMA = "rheostat.orders/1"
+WHOLE = 1_000_000
+"""The non-drop probability 1, as an integer."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What the controller asks of the source until it asks for something else.
+
+    Attributes:
+        number: orders with a smaller number than those that were seen before are stale.
+        until_ms: when they end, in milliseconds of the epoch, unless they are renewed: a controller that died must not
+            pause a query for ever.
+        read_tasks: in how many tasks a batch is read; None: as the options say.
+        records: the most records of a batch; None: as the options say.
+        paused: no batch begins.
+        keep: the non-drop probability of each edge × 10⁶; an edge that is not named keeps everything.
+    """
+
+    number: int
+    until_ms: int
+    read_tasks: int | None = None
+    records: int | None = None
+    paused: bool = False
+    keep: Mapping[str, int] = field(default_factory=dict)
+
+
+_NAMES = ("schema", "number", "until_ms", "read_tasks", "records", "paused", "keep")
+
+
+def parse_orders(text: str) -> Orders:
+    """Read orders.
+
+    Raises:
+        InputError: every fault.
+    """
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise InputError([Fault("orders", text[:80], "a JSON object", f"the orders cannot be read: {error}")]) from None
+    if not isinstance(given, dict):
+        raise InputError([Fault("orders", text[:80], "a JSON object", "the orders are not understood")])
+    faults = [
+        Fault(f"orders.{name}", repr(value), ", ".join(_NAMES), f"there is no such order{did_you_mean(name, _NAMES)}")
+        for name, value in given.items()
+        if name not in _NAMES
+    ]
+    if given.get("schema") != ORDERS_SCHEMA:
+        message = "the orders are of another version"
+        faults.append(Fault("orders.schema", repr(given.get("schema")), ORDERS_SCHEMA, message))
+    for name, least, is_needed in (
+        ("number", 0, True),
+        ("until_ms", 0, True),
+        ("read_tasks", 1, False),
+        ("records", 1, False),
+    ):
+        value = given.get(name)
+        if not (_is_count(value, least) or (value is None and not is_needed)):
+            faults.append(Fault(f"orders.{name}", repr(value), f"an integer ≥ {least}", "the order is not understood"))
+    if not isinstance(given.get("paused", False), bool):
+        faults.append(Fault("orders.paused", repr(given["paused"]), "true, false", "the order is not understood"))
+    keep = given.get("keep", {})
+    if not isinstance(keep, dict):
+        faults.append(Fault("orders.keep", repr(keep), '{"edge": 0 to 1000000, …}', "the order is not understood"))
+    else:
+        faults += [
+            Fault(f"orders.keep.{edge}", repr(value), f"an integer from 0 to {WHOLE}", "the share is out of range")
+            for edge, value in keep.items()
+            if not (_is_count(value, 0) and value <= WHOLE)
+        ]
+    if faults:
+        raise InputError(faults)
+    return Orders(**{name: value for name, value in given.items() if name != "schema" and value is not None})
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def write_orders(path: Path, orders: Orders) -> None:
+    """Replace the orders in a file at once."""
+    replace_text(path, json.dumps({"schema": ORDERS_SCHEMA, **asdict(orders), "keep": dict(orders.keep)}))
+
+
+class Pause:
+    """Pauses the sources that obey these files, and lets them go on with the orders that they had.
+
+    A pause ends by itself after ``longest_s``.
+    """
+
+    def __init__(self, paths: Iterable[Path], longest_s: float) -> None:
+        self._before = {path: _read_or_none(path) for path in paths}
+        self._longest_ms = round(longest_s * 1000)
+
+    def begin(self, now_ms: int) -> None:
+        for path, before in self._before.items():
+            orders = before or Orders(number=0, until_ms=0)
+            number, until_ms = max(orders.number + 1, now_ms), now_ms + self._longest_ms
+            write_orders(path, replace(orders, number=number, until_ms=until_ms, paused=True))
+
+    def end(self, now_ms: int) -> None:
+        for path, before in self._before.items():
+            held = _read_or_none(path)
+            if held is not None and held.paused:  # nobody else has given orders meanwhile
+                after = before or Orders(number=0, until_ms=now_ms)
+                write_orders(path, replace(after, number=held.number + 1))
+
+
+def _read_or_none(path: Path) -> Orders | None:
+    try:
+        return parse_orders(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, InputError):
+        return None
+
+
+class OrdersFile:
+    """The orders in a file, as the source reads them before each batch.
+
+    Orders that are malformed or stale are ignored: those before them hold on, until they end. Each is named once in
+    the log.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._orders: Orders | None = None
+        self._named: str | None = None
+
+    def read(self, now_ms: int) -> Orders | None:
+        """The orders that hold now; None: there are none, or they have ended."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            text = None
+        except (OSError, UnicodeDecodeError) as error:
+            self._name_once(f"the orders cannot be read: {error}")
+            text = None
+        if text is not None:
+            self._take(text)
+        orders = self._orders
+        return None if orders is None or orders.until_ms <= now_ms else orders
+
+    def _take(self, text: str) -> None:
+        try:
+            new = parse_orders(text)
+        except InputError as error:
+            self._name_once(f"the orders are ignored: {error}")
+            return
+        if self._orders is not None and new.number < self._orders.number:
+            self._name_once(f"orders {new.number} are ignored: {self._orders.number} were seen before")
+            return
+        self._orders, self._named = new, None
+
+    def _name_once(self, message: str) -> None:
+        if message != self._named:
+            _LOG.warning("%s: %s", self._path, message)
+            self._named = message

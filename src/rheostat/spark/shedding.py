@@ -1,0 +1,119 @@
+"""Load shedding over DataFrames: a declared graph, a source that drops, and filters at the edges after it [S3].
+
+::
+
+    shedding = Shedding(declare_shedding([Sink("alerts", 5, 0.7), Sink("report", 0, 0.2)], {"clicks": ["parse"]},
+                                         {"parse": ["alerts", "report"]}))
+    clicks = shedding.read(spark, "clicks", {"kafka.bootstrap.servers": "broker:9092", "subscribe": "clicks"})
+    parsed = clicks.select("rheostat", from_json(col("value").cast("string"), schema).alias("click"))
+    alerts = shedding.shed(parsed, "parse", "alerts")
+    report = shedding.shed(parsed, "parse", "report")
+
+The column ``rheostat`` of the source is what a record is known by: its draw, and the limit of each edge in this batch.
+It has to be kept by every ``select`` up to the last edge. The edge that leaves the source drops in the reader, before
+anything is built; a later one keeps the rows whose hash of draw and edge is below its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rheostat.config.shedding import Edge, SheddingGraph
+from rheostat.errors import Fault, InputError
+from rheostat.spark.kafka_options import FORMAT
+from rheostat.spark.keep import KEEP_ALL
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+IDENTITY = "rheostat"
+"""The column by which records are known."""
+DRAW = "draw"
+
+
+class Shedding:
+    """A declared graph, over the DataFrames of one application."""
+
+    def __init__(self, graph: SheddingGraph) -> None:
+        self.graph = graph
+
+    def read(self, spark: SparkSession, source: str, options: Mapping[str, str], to: str | None = None) -> DataFrame:
+        """A stream of an outside source, with the column ``rheostat``.
+
+        Args:
+            spark: the session.
+            source: a declared source.
+            options: of ``rheostat-kafka``.
+            to: the only task or sink that this stream is for. Its edge drops in the reader. None: the stream is for
+                all that the source leads to; if this is one, its edge drops in the reader; if it is several, each is a
+                :meth:`shed`.
+
+        Raises:
+            InputError: the source, or the edge, is not declared.
+        """
+        from rheostat.spark.kafka_source import register
+
+        register(spark)
+        return spark.readStream.format(FORMAT).options(**options, **self.source_options(source, to)).load()
+
+    def source_options(self, source: str, to: str | None = None) -> dict[str, str]:
+        """The options of the source that name its edges."""
+        if source not in self.graph.sources:
+            allowed = ", ".join(self.graph.sources)
+            raise InputError([Fault("source", source, allowed, "this source is not declared")])
+        ends = self.graph.sources[source] if to is None else (self.graph.edge(source, to).end,)
+        first = [Edge(source, end) for end in ends]
+        after = dict.fromkeys(edge for each in first for edge in self.graph.edges_after(each))
+        if len(first) == 1:
+            return {"edge": str(first[0]), "edges": ",".join(map(str, after))}
+        return {"edges": ",".join(map(str, [*first, *after]))}
+
+    def shed(self, rows: DataFrame, start: str, end: str, by: Sequence[str] = ()) -> DataFrame:
+        """The rows that the edge keeps.
+
+        Args:
+            rows: with the column ``rheostat``, or, with ``by``, those columns too.
+            start: of a declared edge.
+            end: likewise.
+            by: columns of a key: records with equal values are kept or dropped together, with all edges that lead to
+                ``end``. So both inputs of a join keep the same keys, and a group is aggregated whole or not at all: the
+                accuracy is then that of the number of groups.
+
+        Raises:
+            InputError: the edge is not declared, or a column is missing: after an aggregation or a join no row is a
+                record of the source.
+        """
+        from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
+
+        edge = self.graph.edge(start, end)
+        faults = [
+            Fault("by", name, ", ".join(rows.columns), f"the rows have no column {name}")
+            for name in by
+            if name not in rows.columns
+        ]
+        if IDENTITY not in rows.columns:
+            message = (
+                "the rows are no longer records of the source: keep this column in every select, and drop before an "
+                "aggregation, a join or a distinct; by= drops whole keys there"
+            )
+            faults.append(Fault("rows", f"no column {IDENTITY}", f"rows with the column {IDENTITY}", message))
+        if faults:
+            raise InputError(faults)
+        limit = F.col(IDENTITY)[str(edge)]
+        drawn = F.xxhash64(*by, F.lit(end)) if by else F.xxhash64(F.col(IDENTITY)[DRAW], F.lit(str(edge)))
+        return rows.where((drawn < limit) | (limit == F.lit(KEEP_ALL)))
+
+    def weight(self, *path: tuple[str, str]) -> Column:
+        """How many records a kept row stands for: Π 1 ÷ d over the edges that it has passed, each as (start, end).
+
+        A sum of it is an unbiased count; a sum of it times a value is an unbiased sum.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+
+        weight = F.lit(1.0)
+        for start, end in path:
+            limit = F.col(IDENTITY)[str(self.graph.edge(start, end))]
+            share = (limit.cast("double") + F.lit(2.0**63)) / F.lit(2.0**64)
+            weight = weight / F.when(limit == F.lit(KEEP_ALL), F.lit(1.0)).otherwise(share)
+        return weight

@@ -1,0 +1,389 @@
+"""The source ``rheostat-kafka`` beside Spark's own, on a real Kafka: equal rows, and orders that hold for a batch."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.cimpl import NewTopic
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.cluster.support import TIMEOUT_S, until
+
+from rheostat.config.shedding import Sink, declare_shedding
+from rheostat.errors import InputError
+from rheostat.host.java import kafka_connector_jars
+from rheostat.lab.broker import quiet_client
+from rheostat.lab.lab import Lab
+from rheostat.observe.driver import DriverSource
+from rheostat.pipelines.running import base_conf, open_session
+from rheostat.spark.kafka_offsets import plan_of
+from rheostat.spark.kafka_source import register
+from rheostat.spark.keep import is_kept, seed_of
+from rheostat.spark.orders import Orders, write_orders
+from rheostat.spark.shedding import Shedding
+
+pytestmark = pytest.mark.cluster
+
+FORMATS = ("kafka", "rheostat-kafka")
+_NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    jars = ",".join(str(jar) for jar in kafka_connector_jars())
+    conf = {**base_conf(), "spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+    with open_session("kafka-source", "local[2]", conf) as session:
+        register(session)
+        yield session
+
+
+@pytest.fixture
+def topic(field: Lab) -> str:
+    """A new topic of three partitions."""
+    return make_topic(field, f"source-{next(_NUMBERS)}", 3)
+
+
+def make_topic(lab: Lab, name: str, partitions: int, **config: str) -> str:
+    new = NewTopic(name, partitions, 1, config=config)
+    admin = quiet_client(lab.broker.bootstrap)  # it has to live until the answer is there
+    admin.create_topics([new])[name].result(TIMEOUT_S)
+    return name
+
+
+def send(lab: Lab, topic: str, records: int, *, first: int = 0, partitions: int = 3, **config: Any) -> None:
+    """Records with their number as value, in turn to each partition."""
+    producer = Producer({"bootstrap.servers": lab.broker.bootstrap, **config})
+    for number in range(first, first + records):
+        key = None if number % 5 == 0 else f"k{number % 7}".encode()
+        headers: Any = [("h", str(number).encode()), ("h", None)] if number % 4 == 0 else None
+        producer.produce(topic, str(number).encode(), key, partition=number % partitions, headers=headers)
+    assert producer.flush(TIMEOUT_S) == 0
+
+
+def options(lab: Lab, topic: str, **more: Any) -> dict[str, Any]:
+    return {"kafka.bootstrap.servers": lab.broker.bootstrap, "subscribe": topic, **more}
+
+
+def read(spark: SparkSession, name: str, given: dict[str, Any]) -> list[Row]:
+    rows = spark.read.format(name).options(**given).load()
+    return sorted(rows.collect(), key=lambda row: (row.topic, row.partition, row.offset))
+
+
+class Collector:
+    """A sink that keeps the rows of each batch, on the driver."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[Row]] = {}
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        self.batches[batch_id] = rows.collect()
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for batch in self.batches.values() for row in batch]
+
+    def numbers(self) -> list[int]:
+        return sorted(int(row.value) for row in self.rows)
+
+
+Start = Callable[..., tuple[StreamingQuery, Collector]]
+
+
+@pytest.fixture
+def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
+    """Start a query on our source; ``once``: with all that is there."""
+    started: list[StreamingQuery] = []
+
+    def run(given: dict[str, Any], *, once: bool = False, name: str = "checkpoint") -> tuple[StreamingQuery, Collector]:
+        sink = Collector()
+        rows = spark.readStream.format("rheostat-kafka").options(**given).load()
+        writer = rows.writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path / name))
+        query = (
+            writer.trigger(availableNow=True) if once else writer.trigger(processingTime="100 milliseconds")
+        ).start()
+        started.append(query)
+        if once:
+            query.awaitTermination(int(TIMEOUT_S))
+        return query, sink
+
+    yield run
+    for query in started:
+        query.stop()
+
+
+def offsets_of(checkpoint: Path, batch: int) -> dict[str, Any]:
+    return dict(json.loads((checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[-1]))
+
+
+def order(path: Path, number: int, **more: Any) -> None:
+    write_orders(path, Orders(number=number, until_ms=int(time.time() * 1000) + 600_000, **more))
+
+
+class TestRowsEqualThoseOfSpark:
+    def test_a_batch_query(self, spark: SparkSession, field: Lab, topic: str) -> None:
+        send(field, topic, 500)
+        for more in ({}, {"includeHeaders": "true"}, {"minPartitions": "7"}, {"maxRecordsPerPartition": "50"}):
+            theirs, ours = (read(spark, name, options(field, topic, **more)) for name in FORMATS)
+            assert len(ours) == 500
+            assert ours == theirs
+
+    def test_columns_and_their_types(self, spark: SparkSession, field: Lab, topic: str) -> None:
+        given = options(field, topic, includeHeaders="true")
+        theirs, ours = (spark.read.format(name).options(**given).load().dtypes for name in FORMATS)
+        assert ours == theirs
+
+    def test_where_reading_begins_and_ends(self, spark: SparkSession, field: Lab, topic: str) -> None:
+        send(field, topic, 90)
+        middle_ms = int(time.time() * 1000) + 1
+        until(lambda: time.time() * 1000 > middle_ms + 1, "a later millisecond")
+        send(field, topic, 60, first=90)
+        by_partition = {topic: {"0": 3, "1": -2, "2": 7}}
+        ends = {topic: {"0": 10, "1": -1, "2": 8}}
+        times = {topic: {"0": middle_ms, "1": 0, "2": middle_ms}}
+        for more in (
+            {"startingOffsets": "earliest", "endingOffsets": "latest"},
+            {"startingOffsets": json.dumps(by_partition), "endingOffsets": json.dumps(ends)},
+            {"startingTimestamp": str(middle_ms)},
+            {"endingTimestamp": str(middle_ms)},
+            {"startingOffsetsByTimestamp": json.dumps(times)},
+            {"startingTimestamp": str(middle_ms + 10**7), "startingOffsetsByTimestampStrategy": "latest"},
+        ):
+            theirs, ours = (read(spark, name, options(field, topic, **more)) for name in FORMATS)
+            assert ours == theirs, more
+
+    def test_a_subscription_by_pattern_and_by_partition(self, spark: SparkSession, field: Lab) -> None:
+        names = [make_topic(field, f"many-{next(_NUMBERS)}", 2) for _ in range(2)]
+        for number, name in enumerate(names):
+            send(field, name, 40, first=100 * number, partitions=2)
+        for key, value in (("subscribePattern", "many-.*"), ("assign", json.dumps({names[0]: [1]}))):
+            given = {"kafka.bootstrap.servers": field.broker.bootstrap, key: value}
+            theirs, ours = (read(spark, name, given) for name in FORMATS)
+            assert ours
+            assert ours == theirs
+
+    def test_transactions(self, spark: SparkSession, field: Lab, topic: str) -> None:
+        producer = Producer({"bootstrap.servers": field.broker.bootstrap, "transactional.id": f"t-{topic}"})
+        producer.init_transactions(TIMEOUT_S)
+        for number in range(12):
+            producer.begin_transaction()
+            producer.produce(topic, str(number).encode(), partition=number % 3)
+            if number % 4 == 3:
+                producer.abort_transaction(TIMEOUT_S)
+            else:
+                producer.commit_transaction(TIMEOUT_S)
+        for level in ("read_committed", "read_uncommitted"):
+            given = options(field, topic, **{"kafka.isolation.level": level})
+            theirs, ours = (read(spark, name, given) for name in FORMATS)
+            assert ours == theirs
+        assert (
+            len(read(spark, "rheostat-kafka", options(field, topic, **{"kafka.isolation.level": "read_committed"})))
+            == 9
+        )
+
+
+class TestStreams:
+    def test_all_that_is_there_is_read_once_in_batches_of_at_most_the_cap(
+        self, field: Lab, topic: str, start: Start
+    ) -> None:
+        send(field, topic, 500)
+        given = options(field, topic, startingOffsets="earliest", maxOffsetsPerTrigger=120)
+        _, sink = start(given, once=True)
+        assert sink.numbers() == list(range(500))
+        assert max(len(batch) for batch in sink.batches.values()) <= 120
+        send(field, topic, 30, first=500)
+        _, sink = start(given, once=True)
+        assert sink.numbers() == list(range(500, 530)), "it goes on where the checkpoint ends"
+
+    def test_by_default_it_begins_at_the_end(self, field: Lab, topic: str, start: Start) -> None:
+        send(field, topic, 30)
+        query, sink = start(options(field, topic))
+        until(lambda: query.lastProgress is not None, "the first trigger")
+        send(field, topic, 30, first=30)
+        until(lambda: len(sink.rows) >= 30, "the new records")
+        assert sink.numbers() == list(range(30, 60))
+
+    def test_partitions_that_are_added_are_read_from_their_first_record(
+        self, field: Lab, topic: str, start: Start
+    ) -> None:
+        from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
+
+        send(field, topic, 30)
+        _, sink = start(options(field, topic, startingOffsets="earliest"))
+        until(lambda: len(sink.rows) == 30, "the first records")
+        admin = quiet_client(field.broker.bootstrap)
+        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(TIMEOUT_S)
+        send(field, topic, 40, first=30, partitions=4)
+        until(lambda: len(sink.rows) == 70, "records of the new partition")
+        assert sink.numbers() == list(range(70))
+
+    def test_records_that_expired_fail_the_query_or_are_skipped(self, field: Lab, topic: str, start: Start) -> None:
+        send(field, topic, 60)
+        given = options(field, topic, startingOffsets=json.dumps({topic: {"0": 0, "1": 0, "2": 0}}))
+        wanted = TopicPartition(topic, 0, 12)
+        admin = quiet_client(field.broker.bootstrap)
+        admin.delete_records([wanted])[wanted].result(TIMEOUT_S)
+        query, _ = start(given, name="strict")
+        with pytest.raises(StreamingQueryException, match="failOnDataLoss=false"):
+            query.awaitTermination(int(TIMEOUT_S))
+        _, sink = start({**given, "failOnDataLoss": "false"}, once=True, name="lenient")
+        assert sink.numbers() == [number for number in range(60) if number % 3 or number >= 36]
+
+    def test_a_minimum_is_waited_for(self, field: Lab, topic: str, start: Start) -> None:
+        send(field, topic, 3)
+        given = options(field, topic, startingOffsets="earliest", minOffsetsPerTrigger=50, maxTriggerDelay="1h")
+        _, sink = start(given)
+        until(lambda: len(sink.rows) == 3, "the first batch, which waits for nothing")
+        send(field, topic, 20, first=3)
+        send(field, topic, 40, first=23)
+        until(lambda: len(sink.rows) == 63, "a batch of enough")
+        assert min(len(batch) for number, batch in sink.batches.items() if number) >= 50
+
+
+class TestOrders:
+    def test_tasks_records_and_shares_change_from_one_batch_to_the_next(
+        self, field: Lab, topic: str, start: Start, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "orders.json"
+        order(path, 1, read_tasks=5, records=100)
+        given = options(field, topic, startingOffsets="earliest", orders=str(path), edge="in>out")
+        _, sink = start(given)
+        send(field, topic, 300)
+        until(lambda: len(sink.rows) == 300, "all records")
+        assert max(len(batch) for batch in sink.batches.values()) <= 100
+        order(path, 2, keep={"in>out": 400_000})
+        send(field, topic, 600, first=300)
+        kept = [number for number in range(900) if number < 300 or keeps(topic, number, "in>out", 400_000)]
+        until(lambda: len(sink.rows) >= len(kept), "the share that is kept")
+        assert sink.numbers() == kept
+        last = offsets_of(tmp_path / "checkpoint", max(sink.batches))
+        assert plan_of(last).keep == {"in>out": 400_000}
+
+    def test_no_batch_begins_while_paused(self, field: Lab, topic: str, start: Start, tmp_path: Path) -> None:
+        path = tmp_path / "orders.json"
+        order(path, 1, paused=True)
+        query, sink = start(options(field, topic, startingOffsets="earliest", orders=str(path)))
+        send(field, topic, 30)
+        until(lambda: query.lastProgress is not None, "a trigger")
+        assert sink.rows == []
+        order(path, 2)
+        until(lambda: len(sink.rows) == 30, "all records once it goes on")
+
+    def test_a_batch_that_is_run_again_keeps_the_same_records(
+        self, field: Lab, topic: str, start: Start, tmp_path: Path
+    ) -> None:
+        path, checkpoint = tmp_path / "orders.json", tmp_path / "checkpoint"
+        order(path, 1, keep={"in>out": 500_000}, read_tasks=3)
+        send(field, topic, 900)
+        given = options(field, topic, startingOffsets="earliest", orders=str(path), edge="in>out")
+        _, sink = start(given, once=True)
+        (checkpoint / "commits" / "0").unlink()
+        (checkpoint / "commits" / ".0.crc").unlink(missing_ok=True)
+        order(path, 2, keep={"in>out": 1_000}, read_tasks=1)
+        _, again = start(given, once=True)
+        assert again.numbers() == sink.numbers()
+        assert 0 < len(again.rows) < 900
+
+
+class TestObserved:
+    def test_the_backlog_is_exact_and_current_while_the_source_is_paused(
+        self, spark: SparkSession, field: Lab, topic: str, start: Start, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "orders.json"
+        query, sink = start(
+            options(field, topic, startingOffsets="earliest", orders=str(path), maxOffsetsPerTrigger=70)
+        )
+        send(field, topic, 60)
+        until(lambda: len(sink.rows) == 60, "a batch")
+        order(path, 1, paused=True, keep={})
+        send(field, topic, 33, first=60)
+        source = DriverSource(spark, [query])
+        try:
+
+            def waiting() -> int | None:
+                (reading,) = source.observe(1.0).queries
+                offsets = reading.offsets
+                if offsets is None or not offsets.exact:
+                    return None
+                return sum(
+                    (end or 0) - (done or 0) for end, done in zip(offsets.latest, offsets.committed, strict=True)
+                )
+
+            until(lambda: waiting() == 33, "the records that wait")
+            (reading,) = source.observe(2.0).queries
+        finally:
+            source.close()
+        (info,) = reading.sources
+        assert (info.kind, info.name, info.partitions, info.batch_cap) == ("rheostat-kafka", topic, 3, 70)
+        assert reading.uncountable is None
+        reported = json.loads(query.lastProgress["sources"][0]["latestOffset"]) if query.lastProgress else {}
+        assert set(reported) <= {topic}
+
+
+def keeps(topic: str, number: int, edge: str, share: int) -> bool:
+    return is_kept(seed_of(edge, topic, number % 3), number // 3, share)
+
+
+class TestEdges:
+    def test_later_edges_keep_their_share_of_what_comes_and_weights_make_up_for_it(
+        self, spark: SparkSession, field: Lab, topic: str, tmp_path: Path
+    ) -> None:
+        send(field, topic, 9000)
+        graph = declare_shedding([Sink("a"), Sink("b")], {"in": ["parse"]}, {"parse": ["a", "b"]})
+        shedding, path, found = Shedding(graph), tmp_path / "orders.json", dict[str, tuple[int, float]]()
+        order(path, 1, keep={"in>parse": 800_000, "parse>a": 1_000_000, "parse>b": 500_000})
+        given = options(field, topic, startingOffsets="earliest", orders=str(path))
+        rows = shedding.read(spark, "in", given)
+
+        def measure(batch: DataFrame, _: int) -> None:
+            for end in ("a", "b"):
+                kept = shedding.shed(batch, "parse", end)
+                weights = kept.select(shedding.weight(("in", "parse"), ("parse", end)).alias("weight"))
+                numbers = [row.weight for row in weights.collect()]
+                found[end] = len(numbers), sum(numbers)
+
+        query = rows.writeStream.foreachBatch(measure).trigger(availableNow=True)
+        query.option("checkpointLocation", str(tmp_path / "edges")).start().awaitTermination(int(TIMEOUT_S))
+        source = sum(keeps(topic, number, "in>parse", 800_000) for number in range(9000))
+        assert found["a"][0] == source
+        assert abs(found["b"][0] - 0.5 * source) < 4.9 * (0.25 * source) ** 0.5
+        assert found["a"][1] == pytest.approx(9000, rel=0.03)
+        assert found["b"][1] == pytest.approx(9000, rel=0.06)
+
+    def test_both_inputs_of_a_join_keep_the_same_keys(self, spark: SparkSession, field: Lab, topic: str) -> None:
+        send(field, topic, 3000)
+        graph = declare_shedding([Sink("out")], {"left": ["join"], "right": ["join"]}, {"join": ["out"]})
+        shedding = Shedding(graph)
+        limits = {"left>join": 0, "right>join": 0}  # half, as a signed limit
+        inputs = []
+        for name in ("left", "right"):
+            rows = spark.range(3000).selectExpr(
+                "id", f"named_struct('draw', id, '{name}>join', {limits[f'{name}>join']}L) AS rheostat"
+            )
+            inputs.append(shedding.shed(rows, name, "join", by=["id"]).select("id"))
+        left, right = inputs
+        joined = left.join(right, "id").count()
+        assert joined == left.count() == right.count()
+        assert abs(joined - 1500) < 150
+
+    def test_rows_that_are_no_records_any_more_are_refused(self, spark: SparkSession) -> None:
+        shedding = Shedding(declare_shedding([Sink("out")], {"in": ["sum"]}, {"sum": ["out"]}))
+        with pytest.raises(InputError, match="no longer records of the source") as caught:
+            shedding.shed(spark.range(3), "sum", "out", by=["user"])
+        assert [fault.field for fault in caught.value.faults] == ["by", "rows"]
+
+
+@pytest.mark.parametrize("way", ["read", "readStream"])
+def test_bad_options_are_named_all_at_once_when_loading(spark: SparkSession, way: str) -> None:
+    wrong = {"subscribe": "x", "assign": "{}", "maxOffsetsPerTrigger": "0", "kafka.sasl.login.class": "x"}
+    with pytest.raises(PySparkException) as caught:
+        getattr(spark, way).format("rheostat-kafka").options(**wrong).load()
+    for word in ("bootstrap", "subscribe", "maxOffsetsPerTrigger", "kafka.sasl.login.class"):
+        assert word in str(caught.value)

@@ -1,0 +1,81 @@
+"""What may be dropped, declared: the graph of S3, all faults at once."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from rheostat.config import shedding
+from rheostat.config.shedding import Edge, Sink, declare_shedding
+from rheostat.errors import Fault, InputError
+
+
+def faults(*args: object, **kwargs: object) -> list[Fault]:
+    with pytest.raises(InputError) as caught:
+        declare_shedding(*args, **kwargs)  # type: ignore[arg-type]
+    return list(caught.value.faults)
+
+
+def test_examples_in_docstrings():
+    assert doctest.testmod(shedding).failed == 0
+
+
+def test_by_default_one_source_leads_to_all_sinks():
+    graph = declare_shedding([Sink("alerts"), Sink("report", 3, 0.5)])
+    assert graph.edges == (Edge("source", "alerts"), Edge("source", "report"))
+    assert graph.sinks["alerts"] == Sink("alerts", priority=0, minimum_accuracy=0.0)
+
+
+def test_tasks_stand_in_topological_order_however_they_are_declared():
+    graph = declare_shedding([Sink("out")], {"in": ["a"]}, {"c": ["out"], "b": ["c"], "a": ["b", "c"]})
+    assert list(graph.tasks) == ["a", "b", "c"]
+    assert [str(edge) for edge in graph.edges_after(Edge("in", "a"))] == ["a>b", "a>c", "b>c", "c>out"]
+    assert graph.edges_after(Edge("c", "out")) == ()
+
+
+def test_the_sinks_that_a_task_reaches():
+    graph = declare_shedding([Sink("x"), Sink("y")], {"s": ["a", "b"]}, {"a": ["x"], "b": ["x", "y"]})
+    assert graph.reachable("a") == {"x"}
+    assert graph.reachable("b") == graph.reachable("s") == {"x", "y"}
+    assert graph.reachable("y") == {"y"}
+
+
+def test_an_edge_that_is_not_declared_names_the_closest_one():
+    graph = declare_shedding([Sink("alerts")], {"clicks": ["parse"]}, {"parse": ["alerts"]})
+    assert graph.edge("parse", "alerts") == Edge("parse", "alerts")
+    with pytest.raises(InputError, match="did you mean 'parse>alerts'"):
+        graph.edge("parse", "alert")
+
+
+def test_all_faults_are_found_at_once():
+    sinks = [Sink("a", 1, 1.2), Sink("a", 0, 0.1), Sink("b", 1.5, "x"), Sink("lonely"), Sink("odd name")]  # type: ignore[arg-type]
+    found = faults(sinks, {"in": ["a", "a", "taks"], "dry": []}, {"task": ["b"], "one": ["two"], "two": ["one"]})
+    assert {(fault.field, fault.given) for fault in found} == {
+        ("lonely", "nothing leads to it"),
+        ("name", "'odd name'"),
+        ("name", "a"),
+        ("odd name", "nothing leads to it"),
+        ("sinks.a.minimum_accuracy", "1.2"),
+        ("sinks.b.minimum_accuracy", "'x'"),
+        ("sinks.b.priority", "1.5"),
+        ("sources.dry", "nothing"),
+        ("sources.in", "a"),
+        ("sources.in", "taks"),
+        ("task", "nothing leads to it"),
+        ("tasks", "one > two"),
+    }
+
+
+def test_something_must_be_declared():
+    assert {fault.field for fault in faults([], {})} == {"sinks", "sources"}
+
+
+@pytest.mark.parametrize("accuracy", [-0.1, 1.0001, float("nan"), "0.5", None])
+def test_an_accuracy_is_a_share(accuracy):
+    assert [fault.field for fault in faults([Sink("a", 0, accuracy)])] == ["sinks.a.minimum_accuracy"]
+
+
+@pytest.mark.parametrize("priority", [-7, 0, 2**31 - 1])
+def test_a_priority_is_an_integer_of_any_sign(priority):
+    assert declare_shedding([Sink("a", priority)]).sinks["a"].priority == priority

@@ -1,0 +1,65 @@
+"""Which records an edge keeps: the share asked for, independently of other edges, without bias."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rheostat.spark.keep import draw, draws, is_kept, keep_mask, seed_of
+from rheostat.spark.orders import WHOLE
+
+OFFSETS = np.arange(10**7, 10**7 + 400_000)
+
+
+def within_bounds(kept: int, records: int, share: float) -> bool:
+    """Within 4.9 standard deviations of a binomial: one miss in a million."""
+    return abs(kept - share * records) <= 4.9 * math.sqrt(records * share * (1 - share)) + 1e-9
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100_000, 500_000, WHOLE - 1, WHOLE])
+def test_the_share_is_kept(keep):
+    for partition in range(3):
+        kept = int(keep_mask(seed_of("e", "t", partition), OFFSETS, keep).sum())
+        assert within_bounds(kept, len(OFFSETS), keep / WHOLE)
+
+
+def test_many_draws_are_those_of_single_records():
+    seed = seed_of("e", "t", 5)
+    assert [int(each) for each in draws(seed, OFFSETS[:100])] == [draw(seed, int(offset)) for offset in OFFSETS[:100]]
+    mask = keep_mask(seed, OFFSETS[:100], 300_000)
+    assert [bool(each) for each in mask] == [is_kept(seed, int(offset), 300_000) for offset in OFFSETS[:100]]
+
+
+def test_a_record_that_is_kept_is_kept_at_every_larger_share():
+    seed = seed_of("e", "t", 0)
+    fewer, more = keep_mask(seed, OFFSETS, 200_000), keep_mask(seed, OFFSETS, 300_000)
+    assert not (fewer & ~more).any()
+
+
+@pytest.mark.parametrize("other", [("f", "t", 0), ("e", "u", 0), ("e", "t", 1)])
+def test_edges_topics_and_partitions_draw_independently(other):
+    one = keep_mask(seed_of("e", "t", 0), OFFSETS, 800_000)
+    two = keep_mask(seed_of(*other), OFFSETS, 500_000)
+    assert within_bounds(int((one & two).sum()), len(OFFSETS), 0.4)
+
+
+def test_shares_of_a_source_and_of_a_later_edge_multiply_as_in_figure_3_3_of_s3():
+    source = keep_mask(seed_of("source", "t", 0), OFFSETS, 800_000)
+    to_b = keep_mask(seed_of("b", "t", 0), OFFSETS, 500_000)
+    assert within_bounds(int(source.sum()), len(OFFSETS), 0.8), "A has what the source keeps"
+    assert within_bounds(int((source & to_b).sum()), len(OFFSETS), 0.4)
+    of_kept = to_b[source]
+    assert within_bounds(int(of_kept.sum()), len(of_kept), 0.5)
+
+
+@pytest.mark.parametrize("step", [2, 3, 10, 1000, 4096])
+def test_records_at_regular_distances_are_no_more_likely_to_be_kept(step):
+    kept = keep_mask(seed_of("e", "t", 0), OFFSETS[::step], 500_000)
+    assert within_bounds(int(kept.sum()), len(kept), 0.5)
+
+
+def test_every_stretch_of_time_is_kept_alike():
+    kept = keep_mask(seed_of("e", "t", 0), OFFSETS, 100_000).reshape(100, -1).sum(axis=1)
+    assert all(within_bounds(int(each), OFFSETS.size // 100, 0.1) for each in kept)

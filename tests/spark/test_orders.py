@@ -1,0 +1,112 @@
+"""Orders to the Kafka source: read as a whole, ignored and named once when they are wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rheostat.errors import InputError
+from rheostat.spark.orders import ORDERS_SCHEMA, Orders, OrdersFile, Pause, parse_orders, write_orders
+
+NOW = 1_790_000_000_000
+
+
+def orders(number: int = 1, **more: object) -> Orders:
+    return Orders(**{"number": number, "until_ms": NOW + 60_000, **more})  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    asked = orders(7, read_tasks=4, records=500, paused=True, keep={"b": 0, "a": 1_000_000})
+    write_orders(tmp_path / "orders.json", asked)
+    assert OrdersFile(tmp_path / "orders.json").read(NOW) == asked
+
+
+def test_without_a_file_there_are_none(tmp_path: Path) -> None:
+    assert OrdersFile(tmp_path / "none.json").read(NOW) is None
+
+
+def test_orders_end_if_they_are_not_renewed(tmp_path: Path) -> None:
+    file = OrdersFile(tmp_path / "orders.json")
+    write_orders(tmp_path / "orders.json", orders(paused=True))
+    assert file.read(NOW + 59_999) is not None
+    assert file.read(NOW + 60_000) is None
+
+
+def test_malformed_and_stale_orders_are_ignored_and_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "orders.json"
+    file = OrdersFile(path)
+    write_orders(path, orders(5, records=10))
+    assert file.read(NOW) == orders(5, records=10)
+    for text, words in (("{", "the orders are ignored"), ('{"number": 1.5}', "orders.number")):
+        path.write_text(text, encoding="utf-8")
+        caplog.clear()
+        assert [file.read(NOW) for _ in range(3)] == [orders(5, records=10)] * 3
+        assert caplog.text.count(words) == 1
+    write_orders(path, orders(4, records=99))
+    caplog.clear()
+    assert [file.read(NOW) for _ in range(3)] == [orders(5, records=10)] * 3
+    assert caplog.text.count("orders 4 are ignored: 5 were seen before") == 1
+    write_orders(path, orders(6))
+    assert file.read(NOW) == orders(6)
+
+
+def test_a_pause_ends_with_the_orders_that_were_there_before(tmp_path: Path) -> None:
+    paths = [tmp_path / "with.json", tmp_path / "without.json"]
+    write_orders(paths[0], orders(3, keep={"a": 5}))
+    pause = Pause(paths, 30.0)
+    pause.begin(NOW)
+    for path, keep in zip(paths, ({"a": 5}, {}), strict=True):
+        held = OrdersFile(path).read(NOW)
+        assert held is not None
+        assert (held.paused, held.keep) == (True, keep)
+        assert OrdersFile(path).read(NOW + 30_000) is None, "it ends by itself"
+    pause.end(NOW + 1000)
+    after = OrdersFile(paths[0]).read(NOW + 1000)
+    assert after is not None
+    assert (after.paused, after.keep, after.until_ms) == (False, {"a": 5}, NOW + 60_000)
+    assert OrdersFile(paths[1]).read(NOW + 1000) is None
+
+
+def test_orders_that_came_during_a_pause_stay(tmp_path: Path) -> None:
+    path = tmp_path / "orders.json"
+    pause = Pause([path], 30.0)
+    pause.begin(NOW)
+    write_orders(path, orders(NOW + 5, records=7))
+    pause.end(NOW + 1000)
+    assert OrdersFile(path).read(NOW + 1000) == orders(NOW + 5, records=7)
+
+
+def test_all_faults_of_orders_are_found_at_once() -> None:
+    wrong = {
+        "schema": "rheostat.orders/0",
+        "number": -1,
+        "read_tasks": 0,
+        "records": "many",
+        "paused": 1,
+        "keep": {"a": 1_000_001, "b": 0.5},
+        "keeps": {},
+    }
+    with pytest.raises(InputError) as caught:
+        parse_orders(json.dumps(wrong))
+    found = {fault.field for fault in caught.value.faults}
+    assert found == {
+        "orders.keep.a",
+        "orders.keep.b",
+        "orders.keeps",
+        "orders.number",
+        "orders.paused",
+        "orders.read_tasks",
+        "orders.records",
+        "orders.schema",
+        "orders.until_ms",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", json.dumps({"schema": ORDERS_SCHEMA})])
+def test_what_is_no_order_is_a_fault(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_orders(text)
