@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.cluster.support import worker
@@ -233,6 +234,37 @@ def test_a_killed_executor_is_replaced_up_to_what_was_asked_for(spark, stage):
     until(lambda: before[1] not in here.levers.registered(), "the loss")
     until(lambda: len(here.levers.registered()) == 2, "a replacement")
     assert here.levers.registered()[0] == before[0]
+
+
+def test_a_source_that_takes_orders_is_paused_so_that_nothing_is_redone(
+    field: Lab, spark: SparkSession, stage: Callable[..., Stage], tmp_path: Path
+) -> None:
+    """Batches follow one another without a gap until the source is told to begin none."""
+    here, numbers = stage(3), list[int]()
+    field.broker.create_topic("paused", 4)
+    producer = Producer({"bootstrap.servers": field.broker.bootstrap})
+    for number in range(8000):
+        producer.produce("paused", str(number).encode(), partition=number % 4)
+    assert producer.flush(TIMEOUT_S) == 0
+    given = {"kafka.bootstrap.servers": field.broker.bootstrap, "subscribe": "paused", "startingOffsets": "earliest"}
+    given |= {"maxOffsetsPerTrigger": "200", "orders": str(tmp_path / "orders.json")}
+    rows = slow(spark.readStream.format("rheostat-kafka").options(**given).load().select("value"), 0.01)
+
+    def keep(batch: DataFrame, _: int) -> None:
+        numbers.extend(int(row.value) for row in batch.collect())
+
+    writer = rows.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="0 seconds").start()
+    try:
+        until(lambda: len(numbers) >= 400, "two batches")
+        outcome = here.change(1)
+        assert (outcome.status, outcome.method, outcome.redone_tasks) == (OutcomeStatus.APPLIED, "paused", 0)
+        assert len(here.levers.registered()) == 1
+        reached = len(numbers) + 400
+        until(lambda: len(numbers) >= reached, "two batches after the pause")
+    finally:
+        query.stop()
+    assert len(set(numbers)) == len(numbers)
 
 
 def test_a_session_that_has_ended_is_an_actuation_error(spark):

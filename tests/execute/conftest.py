@@ -55,6 +55,9 @@ class InMemory:
         self.acknowledges = True
         self.answers = True
         self.counts = True
+        self.takes_orders = False
+        self.pauses: list[float] = []
+        self.resumed = 0
         self.events: list[tuple[float, Callable[[], object]]] = []
         self.limit = executors
 
@@ -81,6 +84,15 @@ class InMemory:
 
     def between_triggers(self):
         return not self.triggered(self.clock.at)
+
+    def pause(self, longest_s):
+        self.pauses.append(longest_s)
+        if self.takes_orders:
+            self.triggered = lambda _: False
+        return self.takes_orders
+
+    def resume(self):
+        self.resumed += 1
 
     def holding_map_output(self):
         return frozenset(self.holding(self.clock.at))

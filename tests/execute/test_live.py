@@ -236,6 +236,29 @@ def test_an_executor_that_dies_while_a_gap_is_awaited_is_not_replaced_and_not_re
     assert here.cluster.registered() == ("0",)
 
 
+def test_sources_that_take_orders_are_paused_until_the_executors_are_gone(stage):
+    here = stage(3)
+    here.cluster.triggered = lambda _at: True
+    here.cluster.takes_orders = True
+
+    outcome = here.change(1)
+
+    assert summary(outcome) == (APPLIED, ReasonCode.APPLIED, "paused", 3, 1)
+    assert "2 removed while the source was paused" in outcome.reason.text
+    assert (len(here.cluster.pauses), here.cluster.resumed) == (1, 1)
+
+
+def test_a_pause_ends_when_the_change_is_superseded(stage):
+    here = stage(2)
+    here.cluster.takes_orders = True
+    here.cluster.busy = always("0", "1")
+    here.cluster.events = [(3.0, here.live.close)]
+
+    here.change(1)
+
+    assert (len(here.cluster.pauses), here.cluster.resumed) == (1, 1)
+
+
 def test_after_shrinking_it_grows_again(stage):
     here = stage(3)
     here.change(1)

@@ -33,6 +33,10 @@ class Levers(Protocol):
 
     def between_triggers(self) -> bool: ...
 
+    def pause(self, longest_s: float) -> bool: ...
+
+    def resume(self) -> None: ...
+
     def holding_map_output(self) -> frozenset[str]: ...
 
     def kill_idle(self, executors: Sequence[str]) -> tuple[str, ...]: ...
@@ -247,6 +251,7 @@ class _SupersededError(Exception):
 _FORCE_S = 5.0
 """How long killing by force is tried, s."""
 
+_PAUSED = ("paused", "while the source was paused")
 _METHODS = (
     ("gap", "between two triggers"),
     ("idle", "while idle and without map output in use"),
@@ -257,11 +262,15 @@ _METHODS = (
 
 @dataclass(slots=True)
 class _Removed:
-    """The executors removed so far, the least gentle method that it took, and how long that was waited for."""
+    """The executors removed so far, the least gentle method that it took, and how long that was waited for.
+
+    ``paused``: whether the sources were paused meanwhile.
+    """
 
     executors: list[str] = field(default_factory=list)
     method: int = 0
     waited_s: float = 0.0
+    paused: bool = False
 
 
 @dataclass(slots=True)
@@ -372,7 +381,21 @@ class _Execution:
         return self._some_removed(before, after, now, removed, redone)
 
     def _remove_surplus(self) -> _Removed:
-        """Try every method whose time has come, again and again, until the target is reached or time is up."""
+        """Try every method whose time has come, again and again, until the target is reached or time is up.
+
+        Sources that take orders are paused: the gap then comes as soon as the running batch has ended.
+        """
+        limit_s = self.patience.safe_moment_s + _FORCE_S
+        paused = self.levers.pause(limit_s)
+        try:
+            removed = self._try_methods()
+        finally:
+            if paused:
+                self.levers.resume()
+        removed.paused = paused
+        return removed
+
+    def _try_methods(self) -> _Removed:
         attempts = [(0.0, self._kill_between_triggers), (self.patience.gap_s, self._kill_idle)]
         limit_s = self.patience.safe_moment_s
         if self.patience.allow_redone_work:
@@ -450,7 +473,7 @@ class _Execution:
         return self._outcome(status, code, text, before, after, now, method="none", waited_s=waited_s)
 
     def _some_removed(self, before: int, after: int, now: float, removed: _Removed, redone: int | None) -> Outcome:
-        method, how = _METHODS[removed.method]
+        method, how = _PAUSED if removed.paused and not removed.method else _METHODS[removed.method]
         tasks = "an unknown number of tasks" if redone is None else several(redone, "task")
         text = f"{len(removed.executors)} removed {how} after waiting {removed.waited_s:.1f} s; {tasks} done again"
         status, code = OutcomeStatus.APPLIED, ReasonCode.APPLIED

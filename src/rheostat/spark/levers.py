@@ -6,13 +6,17 @@ so Py4J, can call. What these calls do was tried on Spark 4.2.0 standalone; the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import ActuationError
-from rheostat.spark.jvm import executor_age, stored_stages, translate_errors
+from rheostat.spark.jvm import DriverJvm, executor_age, option_of, stored_stages, translate_errors
+from rheostat.spark.kafka_options import FORMAT
+from rheostat.spark.orders import Pause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +33,7 @@ class SparkLevers:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._pause: Pause | None = None
 
     def request_total(self, executors: int) -> bool:
         """Ask the cluster for so many executors in total; False: not acknowledged.
@@ -70,6 +75,28 @@ class SparkLevers:
             if any(query.status().isTriggerActive() for query in queries):
                 return False
             return bool(self._context().dagScheduler().activeJobs().isEmpty())
+
+    def pause(self, longest_s: float) -> bool:
+        """Ask the sources of all active queries to begin no batch; False: one of them takes no orders."""
+        with _trying("pausing the sources"):
+            jvm = DriverJvm(self._spark)
+            handles = [jvm.query(run) for run in jvm.runs()]
+            leaves = [leaf for handle in handles if handle is not None for leaf in handle.plan().leaves]
+        files = [option_of(leaf.options, "orders") for leaf in leaves if leaf.provider == FORMAT]
+        named = [Path(file) for file in files if file]
+        if not leaves or len(named) < len(leaves):
+            return False
+        self._pause = Pause(named, longest_s)
+        with _writing_orders():
+            self._pause.begin(int(time.time() * 1000))
+        return True
+
+    def resume(self) -> None:
+        """Let the sources go on."""
+        pause, self._pause = self._pause, None
+        if pause is not None:
+            with _writing_orders():
+                pause.end(int(time.time() * 1000))
 
     def holding_map_output(self) -> frozenset[str]:
         """The executors that hold map output which a running job still needs.
@@ -134,6 +161,15 @@ class SparkLevers:
 
     def _python_utils(self) -> Any:
         return self._spark._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]  # noqa: SLF001
+
+
+@contextmanager
+def _writing_orders() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"the orders of a source cannot be written: {error}"
+        raise ActuationError(message) from error
 
 
 def _trying(doing: str) -> AbstractContextManager[None]:
