@@ -103,7 +103,9 @@ _TABLE_WIDTH = 80
 
 
 def demo(
-    source: Annotated[str, typer.Option(help="kafka (a real broker), or log (files, without a broker).")] = "kafka",
+    source: Annotated[
+        str, typer.Option(help="kafka, rheostat-kafka (our source of the same topic), or log (files).")
+    ] = "kafka",
     objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
     executors: Annotated[str, typer.Option(help="Bounds MIN,MAX of the executors.")] = "1,6",
     policy: Annotated[str, typer.Option(help="A policy, or POLICY:PRESET.")] = "reactive",
