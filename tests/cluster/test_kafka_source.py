@@ -236,6 +236,26 @@ class TestStreams:
         _, sink = start({**given, "failOnDataLoss": "false"}, once=True, name="lenient")
         assert sink.numbers() == [number for number in range(60) if number % 3 or number >= 36]
 
+    def test_a_broker_that_is_away_is_waited_for(self, field: Lab, topic: str, start: Start) -> None:
+        """No record is lost, doubled or out of order within its partition."""
+        send(field, topic, 300)
+        query, sink = start(options(field, topic, startingOffsets="earliest", maxOffsetsPerTrigger=10))
+        until(lambda: len(sink.rows) >= 30, "some batches")
+        field.broker.pause()
+        try:
+            before = len(sink.batches)
+            began = time.monotonic()
+            until(lambda: time.monotonic() - began > 25.0, "two questions without an answer")
+            assert len(sink.batches) <= before + 1
+            assert query.isActive
+        finally:
+            field.broker.resume()
+        until(lambda: len(sink.rows) >= 300, "all records")
+        assert sink.numbers() == list(range(300))
+        for partition in range(3):
+            numbers = [int(row.value) for row in sink.rows if row.partition == partition]
+            assert numbers == sorted(numbers)
+
     def test_a_minimum_is_waited_for(self, field: Lab, topic: str, start: Start) -> None:
         send(field, topic, 3)
         given = options(field, topic, startingOffsets="earliest", minOffsetsPerTrigger=50, maxTriggerDelay="1h")

@@ -99,14 +99,15 @@ def test_everything_that_cannot_be_done_is_refused_at_once_with_what_to_use_inst
     assert set(found) == {
         "kafka.auto.offset.reset",
         "kafka.bootstrap.servers",
-        "kafka.fetch.mim.bytes",
+        "kafka",
         "kafka.sasl.client.callback.handler.class",
         "kafka.security.protocol",
         "kafka.ssl.keystore.type",
         "kafka.ssl.truststore.type",
     }
     assert "startingOffsets" in found["kafka.auto.offset.reset"].allowed
-    assert "fetch.min.bytes" in found["kafka.fetch.mim.bytes"].message
+    assert found["kafka"].given == "kafka.fetch.mim.bytes"
+    assert "fetch.min.bytes" in found["kafka"].message
     assert "SCRAM" in found["kafka.sasl.client.callback.handler.class"].allowed
     assert "PEM" in found["kafka.ssl.truststore.type"].allowed
 
@@ -137,6 +138,13 @@ def test_a_way_to_log_in_or_to_encrypt_that_is_not_understood_is_a_fault(options
     assert list(faults_of(options)) == [field]
 
 
+def test_what_java_leaves_to_the_system_librdkafka_does_too():
+    found = client_settings({**BROKER, "kafka.receive.buffer.bytes": "-1", "kafka.connections.max.idle.ms": "-1"})
+    assert (found["socket.receive.buffer.bytes"], found["connections.max.idle.ms"]) == ("0", "0")
+
+
 def test_faults_do_not_repeat_secrets():
+    (fault,) = faults_of({**BROKER, "kafka.sasl.password": "hunter2"}).values()
+    assert "hunter2" not in str(fault)
     for fault in faults_of(login("PLAIN", "PlainLoginModule required password='hunter2' oops")).values():
         assert "hunter2" not in str(fault)

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from rheostat.errors import InputError, RheostatError
+from rheostat.errors import InputError, RheostatError, UnavailableError
 from rheostat.spark.kafka_admin import Place
 from rheostat.spark.kafka_offsets import BATCH_KEY, plan_of, positions_of
 from rheostat.spark.kafka_options import Bound, parse_kafka_options
@@ -31,11 +31,16 @@ class Topics:
     def __init__(self, latest: dict[Place, int], earliest: dict[Place, int] | None = None) -> None:
         self.ends, self.begins = latest, earliest or dict.fromkeys(latest, 0)
         self.times: dict[Place, int] = {}
+        self.away = 0
+        self.after: dict[Place, int] = {}
 
     def partitions(self, _: object) -> tuple[Any, ...]:
         return tuple(sorted(self.ends))
 
     def latest(self, partitions: Any) -> dict[Place, int]:
+        if self.away:
+            self.away -= 1
+            raise UnavailableError("no answer")
         return {at: self.ends[at] for at in partitions}
 
     def earliest(self, partitions: Any) -> dict[Place, int]:
@@ -46,6 +51,14 @@ class Topics:
 
     def close(self) -> None:
         pass
+
+    def forget(self) -> None:
+        self.ends |= self.after
+
+
+@pytest.fixture(autouse=True)
+def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rheostat.spark.kafka_source._ASK_AGAIN_S", 0.0)
 
 
 def reader_of(topics: Topics, **options: str) -> KafkaStreamReader:
@@ -114,6 +127,36 @@ def test_partitions_that_are_gone_or_made_anew_are_a_loss(now: dict[Place, int])
     assert task.pieces[0].start == 0  # type: ignore[attr-defined]
 
 
+def test_a_leader_that_knows_of_fewer_records_for_a_moment_is_no_loss():
+    topics = Topics({A0: 3})
+    topics.after = {A0: 9}
+    reader, start = reader_of(topics), {"a": {"0": 8}}
+    assert reader.latestOffset(start, ALL) == start
+    assert positions_of(reader.latestOffset(start, ALL)) == {A0: 9}
+
+
+def test_the_first_batch_begins_where_it_did_also_when_it_is_run_again_by_another_driver():
+    topics = Topics({A0: 100})
+    reader = reader_of(topics)
+    start = reader.initialOffset()
+    topics.ends[A0] = 150
+    assert reader.initialOffset() == start
+    end = reader.latestOffset(start, ALL)
+    again = reader_of(Topics({A0: 200}))
+    (task,) = again.partitions(again.initialOffset(), end)
+    assert [tuple(piece) for piece in task.pieces] == [("a", 0, 100, 150)]  # type: ignore[attr-defined]
+
+
+def test_a_query_that_reads_what_is_there_does_not_begin_after_it():
+    topics = Topics({A0: 100})
+    reader = reader_of(topics)
+    reader.prepareForTriggerAvailableNow()
+    topics.ends[A0] = 150
+    start = reader.initialOffset()
+    assert positions_of(start) == {A0: 100}
+    assert reader.latestOffset(start, ALL) == start
+
+
 def test_a_minimum_is_waited_for_after_the_first_batch():
     topics = Topics({A0: 3})
     reader, start = reader_of(topics, minOffsetsPerTrigger="10", maxTriggerDelay="1h"), {"a": {"0": 0}}
@@ -133,7 +176,29 @@ def test_what_comes_after_the_start_is_not_for_a_query_that_reads_what_is_there(
     end = reader.latestOffset({"a": {"0": 0}}, ALL)
     assert positions_of(end) == {A0: 3}
     assert reader.latestOffset(end, ALL) == end
-    assert positions_of(reader.reportLatestOffset()) == {A0: 8}
+    assert positions_of(reader.reportLatestOffset() or {}) == {A0: 8}
+
+
+def test_no_batch_begins_while_kafka_does_not_answer(caplog: pytest.LogCaptureFixture):
+    topics = Topics({A0: 3})
+    reader, start, topics.away = reader_of(topics), {"a": {"0": 0}}, 4
+    assert [reader.latestOffset(start, ALL) for _ in range(3)] == [start] * 3
+    assert caplog.text.count("no batch begins while Kafka does not answer") == 1
+    assert reader.reportLatestOffset() is None
+    assert positions_of(reader.latestOffset(start, ALL)) == {A0: 3}
+    topics.away = 2
+    reader.prepareForTriggerAvailableNow()
+    assert positions_of(reader.latestOffset(start, ALL)) == {A0: 3}
+
+
+def test_kafka_is_not_waited_for_without_end():
+    topics = Topics({A0: 3})
+    topics.away = 10**9
+    reader = reader_of(topics, **{"kafkaConsumer.pollTimeoutMs": "1"})
+    reader.latestOffset({"a": {"0": 0}}, ALL)
+    time.sleep(0.01)
+    with pytest.raises(UnavailableError):
+        reader.latestOffset({"a": {"0": 0}}, ALL)
 
 
 def places_of(topics: Topics, **options: str) -> Places:

@@ -54,30 +54,30 @@ def test_malformed_and_stale_orders_are_ignored_and_named_once(
     assert file.read(NOW) == orders(6)
 
 
-def test_a_pause_ends_with_the_orders_that_were_there_before(tmp_path: Path) -> None:
+def test_a_pause_leaves_the_orders_as_they_are(tmp_path: Path) -> None:
     paths = [tmp_path / "with.json", tmp_path / "without.json"]
     write_orders(paths[0], orders(3, keep={"a": 5}))
-    pause = Pause(paths, 30.0)
+    files, pause = [OrdersFile(path) for path in paths], Pause(paths, 30.0)
     pause.begin(NOW)
-    for path, keep in zip(paths, ({"a": 5}, {}), strict=True):
-        held = OrdersFile(path).read(NOW)
-        assert held is not None
-        assert (held.paused, held.keep) == (True, keep)
-        assert OrdersFile(path).read(NOW + 30_000) is None, "it ends by itself"
-    pause.end(NOW + 1000)
-    after = OrdersFile(paths[0]).read(NOW + 1000)
-    assert after is not None
-    assert (after.paused, after.keep, after.until_ms) == (False, {"a": 5}, NOW + 60_000)
-    assert OrdersFile(paths[1]).read(NOW + 1000) is None
+    assert [file.is_paused(NOW) for file in files] == [True, True]
+    write_orders(paths[0], orders(4, keep={"a": 6}))
+    assert files[0].read(NOW) == orders(4, keep={"a": 6})
+    pause.end()
+    assert [file.is_paused(NOW) for file in files] == [False, False]
 
 
-def test_orders_that_came_during_a_pause_stay(tmp_path: Path) -> None:
-    path = tmp_path / "orders.json"
-    pause = Pause([path], 30.0)
-    pause.begin(NOW)
-    write_orders(path, orders(NOW + 5, records=7))
-    pause.end(NOW + 1000)
-    assert OrdersFile(path).read(NOW + 1000) == orders(NOW + 5, records=7)
+def test_a_pause_ends_by_itself(tmp_path: Path) -> None:
+    Pause([tmp_path / "orders.json"], 30.0).begin(NOW)
+    file = OrdersFile(tmp_path / "orders.json")
+    assert file.is_paused(NOW + 29_999)
+    assert not file.is_paused(NOW + 30_000)
+
+
+def test_where_one_file_cannot_be_written_none_is_paused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(OSError, match="file"):
+        Pause([tmp_path / "orders.json", tmp_path / "file" / "orders.json"], 30.0).begin(NOW)
+    assert not OrdersFile(tmp_path / "orders.json").is_paused(NOW)
 
 
 def test_all_faults_of_orders_are_found_at_once() -> None:

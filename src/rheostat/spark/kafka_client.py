@@ -15,6 +15,7 @@ from rheostat.errors import Fault, InputError, did_you_mean
 
 _SAME = frozenset(
     {
+        "allow.auto.create.topics",
         "bootstrap.servers",
         "check.crcs",
         "client.dns.lookup",
@@ -36,7 +37,6 @@ _SAME = frozenset(
         "sasl.oauthbearer.token.endpoint.url",
         "security.protocol",
         "socket.connection.setup.timeout.ms",
-        "ssl.cipher.suites",
         "ssl.key.password",
     }
 )
@@ -49,8 +49,12 @@ _RENAMED = {
 _TUNES_JAVA = frozenset(
     {
         "auto.commit.interval.ms",
+        "auto.include.jmx.reporter",
         "default.api.timeout.ms",
+        "enable.metrics.push",
         "exclude.internal.topics",
+        "group.instance.id",
+        "group.protocol",
         "heartbeat.interval.ms",
         "max.poll.interval.ms",
         "max.poll.records",
@@ -58,6 +62,10 @@ _TUNES_JAVA = frozenset(
         "metrics.num.samples",
         "metrics.recording.level",
         "metrics.sample.window.ms",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
         "session.timeout.ms",
         "socket.connection.setup.timeout.max.ms",
         "ssl.enabled.protocols",
@@ -83,6 +91,7 @@ _REFUSED = {
     "sasl.kerberos.service.name": "SCRAM, or OAUTHBEARER with a token endpoint",
     "sasl.login.class": "SCRAM, or OAUTHBEARER with a token endpoint",
     "security.providers": "TLS by PEM",
+    "ssl.cipher.suites": "the suites that both sides agree on: OpenSSL has other names for them",
     "ssl.engine.factory.class": "TLS by PEM",
     "ssl.provider": "TLS by PEM",
     "ssl.secure.random.implementation": "TLS by PEM",
@@ -104,6 +113,8 @@ _TRANSLATED = frozenset(
 )
 _KNOWN = _SAME | set(_RENAMED) | _TUNES_JAVA | set(_SET_BY_THE_SOURCE) | set(_REFUSED) | _TRANSLATED
 
+_ENDLESS = frozenset({"connections.max.idle.ms", "socket.receive.buffer.bytes", "socket.send.buffer.bytes"})
+"""Where Java writes −1 for no limit, or that of the system, librdkafka writes 0."""
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _SECRET = frozenset({"sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "ssl.keystore.password"})
@@ -128,6 +139,8 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
     }
     faults = list(_find_faults(given))
     settings = {_RENAMED.get(key, key): value for key, value in given.items() if key in _SAME or key in _RENAMED}
+    for key in _ENDLESS & set(settings):
+        settings[key] = "0" if settings[key] == "-1" else settings[key]
     if "security.protocol" in settings:
         settings["security.protocol"] = settings["security.protocol"].lower()
     for translate in (_translate_login, _translate_trust, _translate_key):
@@ -151,7 +164,7 @@ def _find_faults(given: Mapping[str, str]) -> Iterator[Fault]:
             yield Fault(f"kafka.{key}", shown, f"use instead: {instead}", "the source does not take this setting")
         elif key not in _KNOWN:
             message = f"no such setting of a consumer{did_you_mean(key, sorted(_KNOWN))}"
-            yield Fault(f"kafka.{key}", value, "the settings of Kafka's consumer", message)
+            yield Fault("kafka", f"kafka.{key}", "the settings of Kafka's consumer", message)
     if not given.get("bootstrap.servers"):
         yield Fault("kafka.bootstrap.servers", "nothing", "host:port, …", "say where the brokers are")
     protocol = given.get("security.protocol", "PLAINTEXT")

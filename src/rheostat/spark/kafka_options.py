@@ -138,7 +138,7 @@ def parse_kafka_options(options: Mapping[str, str], *, streaming: bool) -> Kafka
         group_prefix=given.values.get("groupIdPrefix", _GROUP),
         orders=given.values.get("orders"),
         edge=given.values.get("edge") or None,
-        edges=tuple(name for name in given.values.get("edges", "").split(",") if name),
+        edges=tuple(name.strip() for name in given.values.get("edges", "").split(",") if name.strip()),
     )
     if parsed.cap is not None and parsed.least is not None and parsed.least > parsed.cap:
         allowed = f"at most maxOffsetsPerTrigger, {parsed.cap}"
@@ -164,7 +164,7 @@ class _Given:
                 self.level = str(value)
             elif not key.lower().startswith("kafka."):
                 message = f"the source has no such option{did_you_mean(key, _NAMES)}"
-                self.faults.append(Fault(key, str(value), ", ".join(_NAMES), message))
+                self.faults.append(Fault("options", key, ", ".join(_NAMES), message))  # the value may be a secret
 
     def read(self, name: str, parse: Callable[[str], T], allowed: str) -> T | None:
         """A value that is given and right."""

@@ -106,8 +106,8 @@ def _consume(piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
     from confluent_kafka import TopicPartition
 
     consumer = _consumer(settings)
-    consumer.assign([TopicPartition(piece.topic, piece.partition, piece.start)])
     try:
+        consumer.assign([TopicPartition(piece.topic, piece.partition, piece.start)])
         yield from _consume_assigned(consumer, piece, settings)
     except BaseException:
         _drop_consumer(settings)
@@ -117,11 +117,13 @@ def _consume(piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
 
 def _consume_assigned(consumer: Consumer, piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
     position, deadline, many = piece.start, time.monotonic() + settings.timeout_s, _FIRST_RECORDS
+    trouble = ""
     while position < piece.end:
         found = consumer.consume(min(many, piece.end - position), _POLL_S)
         events = [message for message in found if message.error() is not None]
         records = [message for message in found if message.error() is None] if events else found
-        reached = max([position, *(_read_event(event, piece, settings) for event in events)])
+        reached = max([position, *(_read_event(event, piece, position, settings) for event in events)])
+        trouble = str(events[-1].error()) if events else trouble
         if records:
             reached = max(reached, _offset(records[-1]) + 1)
             many = min(_MOST_RECORDS, _MOST_BYTES // max(1, len(records[-1])) + 1)
@@ -130,38 +132,42 @@ def _consume_assigned(consumer: Consumer, piece: Piece, settings: ReadSettings) 
             position, deadline = reached, time.monotonic() + settings.timeout_s
         elif time.monotonic() > deadline:
             awaited = f"{_name(piece)}: no record of {position} to {piece.end - 1} in {settings.timeout_s:g} s"
-            raise UnavailableError(awaited)
+            raise UnavailableError(f"{awaited} ({trouble})" if trouble else awaited)
 
 
-def _read_event(message: Message, piece: Piece, settings: ReadSettings) -> int:
-    """Up to where an event says that there is no further record; 0: it says nothing."""
+def _read_event(message: Message, piece: Piece, position: int, settings: ReadSettings) -> int:
+    """Up to where an event says that there is no further record; 0: it says nothing, as what passes by itself."""
     from confluent_kafka import KafkaError
 
     error: Any = message.error()
     if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 (the only name it has)
         return _offset(message)
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):  # noqa: SLF001
-        return _skip_lost(piece, settings)
+        return _skip_lost(piece, position, settings)
     gone = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
     if error.code() in gone:
         if settings.fails_on_loss:
             raise _lost(piece, "the partition is gone")
         return piece.end
-    if error.fatal() or error.code() in (KafkaError._AUTHENTICATION, KafkaError.TOPIC_AUTHORIZATION_FAILED):  # noqa: SLF001
+    ends = (KafkaError._AUTHENTICATION, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._BAD_MSG)  # noqa: SLF001
+    if error.fatal() or error.code() in (*ends, KafkaError._BAD_COMPRESSION):  # noqa: SLF001
         message_text = f"{_name(piece)}: {error.str()}"
         raise RheostatError(message_text)
     return 0
 
 
-def _skip_lost(piece: Piece, settings: ReadSettings) -> int:
-    """The records of the piece that are still there, or a failure."""
-    from confluent_kafka import TopicPartition
+def _skip_lost(piece: Piece, position: int, settings: ReadSettings) -> int:
+    """Where the records of the piece go on that are still there, or a failure."""
+    from confluent_kafka import KafkaException, TopicPartition
 
     consumer = _consumer(settings)
-    earliest, _ = consumer.get_watermark_offsets(TopicPartition(piece.topic, piece.partition), timeout=10.0)
+    try:
+        earliest, _ = consumer.get_watermark_offsets(TopicPartition(piece.topic, piece.partition), timeout=10.0)
+    except KafkaException as error:
+        raise _lost(piece, f"the oldest record that is left is not known: {error}") from error
     if settings.fails_on_loss:
         raise _lost(piece, f"the oldest record that is left is {earliest}")
-    if piece.start < earliest < piece.end:
+    if position < earliest < piece.end:
         consumer.assign([TopicPartition(piece.topic, piece.partition, earliest)])
         return int(earliest)
     return piece.end

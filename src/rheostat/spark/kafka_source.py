@@ -17,6 +17,7 @@ Spark 4.2 or later. Executors need this package with its extras ``spark`` and ``
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from rheostat.errors import Fault, InputError, RheostatError
+from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
 from rheostat.spark.kafka_admin import Place, TopicPartition
 from rheostat.spark.kafka_offsets import (
     BatchPlan,
@@ -52,6 +53,12 @@ if TYPE_CHECKING:
 _SCHEMA = "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT"
 _HEADERS = ", headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 _TIMEOUT_S = 10.0
+_LOOK_S = 0.1
+_ASK_AGAIN, _ASK_AGAIN_S = 3, 0.5
+"""How often, and how soon, Kafka is asked again whether a partition has fewer records than before: a new leader may
+know of fewer for a moment."""
+
+_LOG = logging.getLogger(__name__)
 
 
 def register(spark: SparkSession) -> None:
@@ -72,10 +79,9 @@ class KafkaSource(DataSource):
         Raises:
             InputError: what is wrong for a stream and for a batch query alike.
         """
-        try:
-            parse_kafka_options({**self.options}, streaming=True)
-        except InputError:
-            parse_kafka_options({**self.options}, streaming=False)
+        faults = [_faults_of({**self.options}, streaming=streaming) for streaming in (True, False)]
+        if all(faults):
+            raise InputError([fault for fault in faults[0] if fault in faults[1]] or faults[0])
         has_headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
         edge, edges = (self.options.get(name, "") for name in ("edge", "edges"))
         names = [name.strip() for name in (edge, *edges.split(",")) if name.strip()]
@@ -88,6 +94,14 @@ class KafkaSource(DataSource):
 
     def reader(self, schema: StructType) -> KafkaBatchReader:  # noqa: ARG002
         return KafkaBatchReader(parse_kafka_options({**self.options}, streaming=False))
+
+
+def _faults_of(options: Mapping[str, str], *, streaming: bool) -> tuple[Fault, ...]:
+    try:
+        parse_kafka_options(options, streaming=streaming)
+    except InputError as error:
+        return error.faults
+    return ()
 
 
 @dataclass(frozen=True)
@@ -144,24 +158,38 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
         self.places: Places | None = None
+        self._initial: Positions | None = None
         self._end: Positions | None = None
         self._began_at = float("-inf")
+        self._away_since: float | None = None
         self._orders = None if options.orders is None else OrdersFile(Path(options.orders))
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's)
-        """The start of a query without a checkpoint."""
-        return offset_to_json(self._kafka.resolve(self._options.starting))
+        """The start of a query without a checkpoint: the same however often Spark asks."""
+        if self._initial is None:
+            found = self._kafka.resolve(self._options.starting)
+            ends = {} if self._end is None else self._end
+            self._initial = {at: min(offset, ends.get(at, offset)) for at, offset in found.items()}
+        return offset_to_json(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's)
         return ReadAllAvailable() if self._options.cap is None else ReadMaxRows(self._options.cap)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 (Spark's)
-        """The end of the next batch, with what holds for it; ``start`` itself if there is to be none."""
-        orders = None if self._orders is None else self._orders.read(int(time.time() * 1000))
-        if orders is not None and orders.paused:
+        """The end of the next batch, with what holds for it; ``start`` itself if there is to be none.
+
+        There is none while Kafka does not answer, for as long as a task would wait for a record.
+        """
+        if self._is_paused():
             return start
-        latest = self._kafka.latest() if self._end is None else self._end
-        begin = self._kafka.follow(positions_of(start), latest)
+        orders = None if self._orders is None else self._orders.read(_now_ms())
+        try:
+            latest = self._kafka.latest() if self._end is None else self._end
+            begin = self._kafka.follow(positions_of(start), latest)
+        except UnavailableError as error:
+            self._wait_for_kafka(error)
+            return start
+        self._away_since = None
         waiting = sum(max(0, latest[at] - begin[at]) for at in latest)
         if not waiting or self._waits_for_more(waiting):
             return start
@@ -171,16 +199,25 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cap = orders.records
         end = admit_records(begin, latest, cap)
         known = positions_of(start)
-        new = {at: begin[at] for at in begin if known.get(at) != begin[at]}
+        is_first = known == self._initial  # the checkpoint does not keep where the first batch begins
+        new = {at: begin[at] for at in begin if is_first or known.get(at) != begin[at]}
         return offset_to_json(end, _plan(new, orders))
 
-    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's)
-        """The end of the topics, for ``latestOffset`` in progress events."""
-        return offset_to_json(self._kafka.latest())
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 (Spark's)
+        """The end of the topics, for ``latestOffset`` in progress events; None: Kafka does not answer."""
+        try:
+            return offset_to_json(self._kafka.latest())
+        except UnavailableError:
+            return None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's)
         """Ignore what is appended from now on."""
-        self._end = self._kafka.latest()
+        while self._end is None:
+            try:
+                self._end = self._kafka.latest()
+            except UnavailableError as error:
+                self._wait_for_kafka(error)
+        self._away_since = None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of the batch between two offsets: the same whenever it is run."""
@@ -197,6 +234,23 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.places is not None:
             self.places.close()
 
+    def _is_paused(self) -> bool:
+        """Whether no batch may begin. A query that reads what is there waits: without a batch it would end."""
+        while self._orders is not None and self._orders.is_paused(_now_ms()):
+            if self._end is None:
+                return True
+            time.sleep(_LOOK_S)
+        return False
+
+    def _wait_for_kafka(self, error: UnavailableError) -> None:
+        """Say once that Kafka does not answer; raise the error if it has not for too long."""
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            _LOG.warning("no batch begins while Kafka does not answer: %s", error)
+        if now - self._away_since > self._options.poll_timeout_s:
+            raise error
+
     def _waits_for_more(self, waiting: int) -> bool:
         least = self._options.least
         if least is None or self._end is not None or waiting >= least:
@@ -208,6 +262,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.places is None:  # not in __init__: the reader is pickled to the executors
             self.places = Places(self._options)
         return self.places
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _at_least(tasks: int | None, pieces: list[Piece]) -> int | None:
@@ -262,8 +320,13 @@ class Places:
         Raises:
             RheostatError: partitions are gone, or were made anew, and that is a failure.
         """
-        gone = sorted(set(known) - set(latest))
-        anew = sorted(at for at, offset in latest.items() if offset < known.get(at, 0))
+        gone, anew = _lost_places(known, latest)
+        for _ in range(_ASK_AGAIN if gone or anew else 0):
+            time.sleep(_ASK_AGAIN_S)
+            self._topics.forget()
+            gone, anew = _lost_places(known, self.latest())
+            if not (gone or anew):
+                raise UnavailableError("Kafka told of fewer records than there are")  # the next question will tell
         if self._options.fails_on_loss and (gone or anew):
             names = ", ".join(f"{topic}-{partition}" for topic, partition in (*gone, *anew))
             message = (
@@ -296,6 +359,12 @@ class Places:
             message = f"Kafka has no {', '.join(str(each) for each in sorted(missing, key=str))}"
             raise RheostatError(message)
         return found
+
+
+def _lost_places(known: Positions, latest: Positions) -> tuple[list[Place], list[Place]]:
+    """The partitions that are gone, and those that have fewer records than were read."""
+    gone = sorted(set(known) - set(latest))
+    return gone, sorted(at for at, offset in latest.items() if offset < known.get(at, 0))
 
 
 def _other_partitions(bound: Bound, partitions: tuple[TopicPartition, ...]) -> Fault:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 _PARTITIONS_EVERY_S = 10.0
+_INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 class KafkaTopics:
@@ -34,6 +35,7 @@ class KafkaTopics:
         self._client: AdminClient | None = None
         self._counts: dict[str, int] = {}
         self._counted_at = float("-inf")
+        self._trouble = ""
 
     def partitions(self, wanted: Subscription) -> tuple[TopicPartition, ...]:
         """The partitions that a subscription reads, sorted; new ones are seen within ten seconds.
@@ -47,7 +49,7 @@ class KafkaTopics:
             topics = [topic for topic in wanted.topics if topic in counts]
         else:
             matches = re.compile(wanted.pattern).fullmatch
-            topics = [topic for topic in counts if matches(topic)]
+            topics = [topic for topic in counts if matches(topic) and topic not in _INTERNAL]
         return tuple(sorted(TopicPartition(topic, number) for topic in topics for number in range(counts[topic])))
 
     def earliest(self, partitions: Iterable[Place]) -> dict[Place, int]:
@@ -96,7 +98,7 @@ class KafkaTopics:
         except (KafkaException, TimeoutError) as error:
             self.forget()
             topics = ", ".join(sorted({topic for topic, _ in specs}))
-            message = f"asking Kafka for the offsets of {topics}: {error}"
+            message = f"asking Kafka for the offsets of {topics}: {error}{self._why()}"
             raise UnavailableError(message) from error
         return dict(sorted(((at.topic, at.partition), int(offset)) for at, offset in found.items()))
 
@@ -108,7 +110,7 @@ class KafkaTopics:
             try:
                 described = self._admin().list_topics(timeout=self._timeout_s).topics
             except KafkaException as error:
-                message = f"asking Kafka for its topics: {error}"
+                message = f"asking Kafka for its topics: {error}{self._why()}"
                 raise UnavailableError(message) from error
             self._counts = {name: len(about.partitions) for name, about in described.items()}
             self._counted_at = time.monotonic()
@@ -120,8 +122,18 @@ class KafkaTopics:
         if self._client is None:
             quiet = logging.Logger("rheostat.spark.kafka_topics", logging.CRITICAL)  # refused connections become errors
             quiet.addHandler(logging.NullHandler())
-            self._client = AdminClient(self._settings, logger=quiet)
+            settings: dict[str, Any] = {**self._settings, "error_cb": self._note_trouble}
+            self._client = AdminClient(settings, logger=quiet)
         return self._client
+
+    def _note_trouble(self, error: object) -> None:
+        self._trouble = str(error)
+
+    def _why(self) -> str:
+        """What the client has said of its connections, such as that the login was refused."""
+        self._trouble = ""
+        self._admin().poll(0.0)
+        return f" ({self._trouble})" if self._trouble else ""
 
 
 class TopicsView:

@@ -96,7 +96,7 @@ class SparkLevers:
         pause, self._pause = self._pause, None
         if pause is not None:
             with _writing_orders():
-                pause.end(int(time.time() * 1000))
+                pause.end()
 
     def holding_map_output(self) -> frozenset[str]:
         """The executors that hold map output which a running job still needs.

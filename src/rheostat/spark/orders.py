@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rheostat.errors import Fault, InputError, did_you_mean
@@ -103,34 +103,31 @@ def write_orders(path: Path, orders: Orders) -> None:
 
 
 class Pause:
-    """Pauses the sources that obey these files, and lets them go on with the orders that they had.
+    """Pauses the sources that obey these files, whatever their orders are. It ends by itself after ``longest_s``.
 
-    A pause ends by itself after ``longest_s``.
+    It is a file of its own beside each, so that it changes no orders and their numbers.
     """
 
     def __init__(self, paths: Iterable[Path], longest_s: float) -> None:
-        self._before = {path: _read_or_none(path) for path in paths}
+        self._paths = [_pause_beside(path) for path in paths]
         self._longest_ms = round(longest_s * 1000)
 
     def begin(self, now_ms: int) -> None:
-        for path, before in self._before.items():
-            orders = before or Orders(number=0, until_ms=0)
-            number, until_ms = max(orders.number + 1, now_ms), now_ms + self._longest_ms
-            write_orders(path, replace(orders, number=number, until_ms=until_ms, paused=True))
+        """Raises OSError: one of the files cannot be written; then none is paused."""
+        try:
+            for path in self._paths:
+                replace_text(path, str(now_ms + self._longest_ms))
+        except OSError:
+            self.end()
+            raise
 
-    def end(self, now_ms: int) -> None:
-        for path, before in self._before.items():
-            held = _read_or_none(path)
-            if held is not None and held.paused:  # nobody else has given orders meanwhile
-                after = before or Orders(number=0, until_ms=now_ms)
-                write_orders(path, replace(after, number=held.number + 1))
+    def end(self) -> None:
+        for path in self._paths:
+            path.unlink(missing_ok=True)
 
 
-def _read_or_none(path: Path) -> Orders | None:
-    try:
-        return parse_orders(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, InputError):
-        return None
+def _pause_beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.pause")
 
 
 class OrdersFile:
@@ -158,6 +155,15 @@ class OrdersFile:
             self._take(text)
         orders = self._orders
         return None if orders is None or orders.until_ms <= now_ms else orders
+
+    def is_paused(self, now_ms: int) -> bool:
+        """Whether a :class:`Pause` is on, or the orders say so."""
+        orders = self.read(now_ms)
+        try:
+            until_ms = int(_pause_beside(self._path).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            until_ms = 0
+        return until_ms > now_ms or (orders is not None and orders.paused)
 
     def _take(self, text: str) -> None:
         try:

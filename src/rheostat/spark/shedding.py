@@ -73,16 +73,16 @@ class Shedding:
         """The rows that the edge keeps.
 
         Args:
-            rows: with the column ``rheostat``, or, with ``by``, those columns too.
+            rows: with the column ``rheostat``, and those of ``by``.
             start: of a declared edge.
             end: likewise.
             by: columns of a key: records with equal values are kept or dropped together, with all edges that lead to
-                ``end``. So both inputs of a join keep the same keys, and a group is aggregated whole or not at all: the
-                accuracy is then that of the number of groups.
+                ``end``. So both inputs of a join keep the same keys, if both edges have the same share, and a group is
+                aggregated whole or not at all: the accuracy is then that of the number of groups.
 
         Raises:
-            InputError: the edge is not declared, or a column is missing: after an aggregation or a join no row is a
-                record of the source.
+            InputError: the edge is not declared, or a column is missing. After an aggregation, a join or a distinct no
+                row is a record of the source, even if the column is still there: drop before it.
         """
         from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 
