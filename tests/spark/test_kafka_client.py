@@ -64,11 +64,15 @@ def test_a_token_comes_from_the_endpoint_of_a_provider():
     assert found["sasl.oauthbearer.scope"] == "kafka"
 
 
+def certificates_of(given: dict[str, str]) -> dict[str, str]:
+    found = client_settings({**BROKER, **{f"kafka.{name}": value for name, value in given.items()}})
+    return {key: value for key, value in found.items() if key.startswith("ssl")}
+
+
 def test_certificates_are_taken_as_pem():
     inline = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "CA", "ssl.keystore.type": "PEM"}
     inline |= {"ssl.keystore.key": "KEY", "ssl.keystore.certificate.chain": "CHAIN", "ssl.key.password": "pw"}
-    found = client_settings({**BROKER, **{f"kafka.{name}": value for name, value in inline.items()}})
-    assert {key: value for key, value in found.items() if key.startswith("ssl")} == {
+    assert certificates_of(inline) == {
         "ssl.ca.pem": "CA",
         "ssl.key.pem": "KEY",
         "ssl.certificate.pem": "CHAIN",
@@ -76,8 +80,7 @@ def test_certificates_are_taken_as_pem():
     }
     files = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem", "ssl.keystore.type": "PEM"}
     files |= {"ssl.keystore.location": "/me.pem", "ssl.endpoint.identification.algorithm": ""}
-    found = client_settings({**BROKER, **{f"kafka.{name}": value for name, value in files.items()}})
-    assert {key: value for key, value in found.items() if key.startswith("ssl")} == {
+    assert certificates_of(files) == {
         "ssl.ca.location": "/ca.pem",
         "ssl.key.location": "/me.pem",
         "ssl.certificate.location": "/me.pem",

@@ -198,6 +198,10 @@ class DemoPlan:
         """What the sink holds."""
         return verify(out)
 
+    @property
+    def has_broker(self) -> bool:
+        return self.source != "log"
+
     def pipeline(self, folder: Path, bootstrap: str | None, topic: str | None) -> PipelineSettings:
         """Settings of the pipeline, reading from Kafka if ``bootstrap`` is given, else from the log in ``folder``.
 
@@ -350,7 +354,7 @@ def run_demo(plan: DemoPlan, folder: Path, say: Callable[[str], None], show: Cal
         RheostatError: records could not be delivered, or a step took too long.
     """
     connector = kafka_connector_jars(say) if plan.source == "kafka" else []
-    with Lab(LabSpec(broker=plan.source != "log", workers=0), say=say) as lab:
+    with Lab(LabSpec(broker=plan.has_broker, workers=0), say=say) as lab:
         return _Stage(plan, folder, lab, show).play(connector, say)
 
 
@@ -403,7 +407,7 @@ class _Stage:
         return self._result(load, drained)
 
     def _sink(self) -> Sink:
-        if self._plan.source != "log":
+        if self._plan.has_broker:
             from rheostat.load.kafka_sink import KafkaSink, ensure_topic
 
             ensure_topic(self._lab.broker.bootstrap, TOPIC, self._plan.partitions, create=True)
@@ -414,7 +418,7 @@ class _Stage:
 
     def _start_driver(self, connector: list[Path]) -> Part:
         cluster = self._lab.cluster
-        bootstrap = self._lab.broker.bootstrap if self._plan.source != "log" else None
+        bootstrap = self._lab.broker.bootstrap if self._plan.has_broker else None
         conf = cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=connector)
         job = {
             "program": self._plan.program,

@@ -413,17 +413,17 @@ def fit(model: BatchCost, past: int) -> BatchCost:
     measured = [each for each in model.seen if _has_same_stages(each, newest)]
     batches = [each.without(model.warm_up) if each.fresh else each for each in measured]
     ages = [each.weight * _FADE ** (newest.number - each.number) for each in batches]
-    rows, many, logs = _read_rows(batches, ages), math.fsum(ages), [math.log(each.slots) for each in batches]
+    rows, many = _read_rows(batches, ages, model.error), math.fsum(ages)
+    logs = [math.log(each.slots) for each in batches]
     middle = _dot(ages, logs) / many
     spread = _dot(ages, [(log - middle) ** 2 for log in logs])
-    prior_weight = model.error / (_SLOPE_VARIANCE * many)
-    lines, error = _fit_stages(rows, model.exponent, prior_weight)
+    lines, error = _fit_stages(rows, model.exponent)
     exponent, noise = model.exponent, max(error / many, _LEAST_ERROR**2)
     best = error / noise + (exponent / _HINDRANCE_SD) ** 2
     is_due = newest.number // _HINDRANCE_EVERY > past // _HINDRANCE_EVERY
     for tried in (model.exponent - _HINDRANCE_STEP, model.exponent + _HINDRANCE_STEP):
         if spread and is_due and _HINDRANCE[0] <= tried <= _HINDRANCE[1]:
-            other, error = _fit_stages(rows, tried, prior_weight)
+            other, error = _fit_stages(rows, tried)
             misfit = error / noise + (tried / _HINDRANCE_SD) ** 2
             if misfit < best:
                 best, exponent, lines = misfit, tried, other
@@ -455,7 +455,7 @@ class _Rows(NamedTuple):
     Attributes:
         busy_s: of each stage; ``whole_s``: of all stages.
         weights: of squared errors in ``whole_s``.
-        least_s: the fixed part of each stage, where batches do not tell it.
+        least_s: the fixed part of each stage, where batches do not tell it; ``prior_weight``: how much that counts.
     """
 
     slots: list[int]
@@ -464,9 +464,10 @@ class _Rows(NamedTuple):
     whole_s: list[float]
     weights: list[float]
     least_s: list[float]
+    prior_weight: float
 
 
-def _read_rows(batches: Sequence[Batch], ages: Sequence[float]) -> _Rows:
+def _read_rows(batches: Sequence[Batch], ages: Sequence[float], error: float) -> _Rows:
     newest, slots = batches[-1], [each.slots for each in batches]
     parts = [1.0 if newest.tasks[0] else 1 / many for many in slots]
     busy_s = [list(map(mul, stage_s, parts)) for stage_s in zip(*[each.busy_s for each in batches], strict=True)]
@@ -478,13 +479,14 @@ def _read_rows(batches: Sequence[Batch], ages: Sequence[float]) -> _Rows:
         whole_s=whole_s,
         weights=[age / (each_s * each_s) for age, each_s in zip(ages, whole_s, strict=True)],
         least_s=[least_s * parts[-1] for least_s in newest.least_s],
+        prior_weight=error / (_SLOPE_VARIANCE * math.fsum(ages)),
     )
 
 
-def _fit_stages(rows: _Rows, exponent: float, prior_weight: float) -> tuple[list[tuple[float, float]], float]:
+def _fit_stages(rows: _Rows, exponent: float) -> tuple[list[tuple[float, float]], float]:
     """I and c of each stage at this h, and the weighted sum of the squared errors of whole batches."""
     x = [records * slots**exponent for records, slots in zip(rows.records, rows.slots, strict=True)]
-    lines = _fit_lines(x, rows.busy_s, rows.weights, rows.least_s, prior_weight)
+    lines = _fit_lines(x, rows.busy_s, rows.weights, rows.least_s, rows.prior_weight)
     base_s, cost_s = map(math.fsum, zip(*lines, strict=True))
     misses = [whole_s - base_s - cost_s * a for whole_s, a in zip(rows.whole_s, x, strict=True)]
     return lines, _dot(rows.weights, map(mul, misses, misses))

@@ -40,7 +40,7 @@ from rheostat.observe.parse import (
 )
 from rheostat.observe.wall import WallTimes
 from rheostat.spark.jvm import DriverJvm, Position, QueryHandle, QueryPlan, Run, SourceLeaf, option_of
-from rheostat.spark.kafka_admin import KafkaView
+from rheostat.spark.kafka_admin import KafkaView, Place
 from rheostat.spark.kafka_options import FORMAT
 from rheostat.spark.kafka_topics import TopicsView
 from rheostat.spark.log_files import latest_offsets
@@ -278,14 +278,13 @@ class _Snapshot:
 
 _CHECK_EVERY_S = 60.0
 _WHERE = ("subscribe", "subscribepattern", "assign", "path")
-_Key = tuple[str, int]
 _Identity = tuple[str, frozenset[tuple[str, str]]]
 
 
 class _Reader:
     """The latest offsets of one source, read once in a snapshot however many queries share it."""
 
-    def __init__(self, read: Callable[[_Snapshot], Mapping[_Key, int]]) -> None:
+    def __init__(self, read: Callable[[_Snapshot], Mapping[Place, int]]) -> None:
         self._read = read
         self._snapshot: _Snapshot | None = None
         self._found: Latest | UnavailableError | None = None
@@ -302,7 +301,7 @@ class _Reader:
             raise self._found
         return self._found
 
-    def earliest(self, latest: Latest, new: Collection[_Key], snapshot: _Snapshot) -> Mapping[_Key, int]:  # noqa: ARG002
+    def earliest(self, latest: Latest, new: Collection[Place], snapshot: _Snapshot) -> Mapping[Place, int]:  # noqa: ARG002
         """The offsets of the oldest records that can still be read; of the embedded log nothing is deleted."""
         return dict.fromkeys(latest.offsets, 0)
 
@@ -321,10 +320,10 @@ class _KafkaReader(_Reader):
         super().__init__(self._read_latest)
         self._view = view
         self._checked_at = float("-inf")
-        self._earliest: Mapping[_Key, int] = {}
+        self._earliest: Mapping[Place, int] = {}
         self._compacted: frozenset[str] = frozenset()
 
-    def earliest(self, latest: Latest, new: Collection[_Key], snapshot: _Snapshot) -> Mapping[_Key, int]:  # noqa: ARG002
+    def earliest(self, latest: Latest, new: Collection[Place], snapshot: _Snapshot) -> Mapping[Place, int]:  # noqa: ARG002
         if snapshot.at - self._checked_at >= _CHECK_EVERY_S or not self._earliest.keys() >= set(new):
             snapshot.require_time("asking Kafka for the earliest offsets")
             self._checked_at = snapshot.at
@@ -338,7 +337,7 @@ class _KafkaReader(_Reader):
     def close(self) -> None:
         self._view.close()
 
-    def _read_latest(self, snapshot: _Snapshot) -> Mapping[_Key, int]:
+    def _read_latest(self, snapshot: _Snapshot) -> Mapping[Place, int]:
         snapshot.require_time("asking Kafka for the latest offsets")
         return self._view.latest()
 

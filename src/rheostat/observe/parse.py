@@ -11,6 +11,7 @@ from typing import Any
 
 from rheostat.model import JUMPS, Batch, Executor, Offsets, PartitionOffsets, RunningBatch, SourceInfo, StageWork
 from rheostat.spark.jvm import Position, executor_age, host_of, option_of
+from rheostat.spark.kafka_admin import Place
 from rheostat.spark.kafka_offsets import BATCH_KEY
 from rheostat.spark.kafka_options import FORMAT, spark_seconds
 
@@ -212,18 +213,15 @@ def _covered(spans: Iterable[tuple[int, int]]) -> int:
 # Offsets of sources
 
 
-_Key = tuple[str, int]
-
-
 @dataclass(frozen=True, slots=True)
 class Latest:
     """The latest offsets of one source at a time."""
 
     at: float
-    offsets: Mapping[_Key, int]
+    offsets: Mapping[Place, int]
 
 
-def partition_map(offset: object) -> dict[_Key, int] | None:
+def partition_map(offset: object) -> dict[Place, int] | None:
     """An offset in the shape of Kafka's by (topic, partition); None for an offset of another shape.
 
     >>> partition_map({"orders": {"0": 15, "1": 5}})
@@ -231,7 +229,7 @@ def partition_map(offset: object) -> dict[_Key, int] | None:
     """
     if not isinstance(offset, Mapping) or not offset:
         return None
-    found: dict[_Key, int] = {}
+    found: dict[Place, int] = {}
     for topic, positions in offset.items():
         if topic == BATCH_KEY:
             continue
@@ -245,7 +243,7 @@ def partition_map(offset: object) -> dict[_Key, int] | None:
 
 
 def partition_offsets(
-    latest: Mapping[_Key, int], planned: object, committed: object, earliest: Mapping[_Key, int]
+    latest: Mapping[Place, int], planned: object, committed: object, earliest: Mapping[Place, int]
 ) -> tuple[PartitionOffsets, ...]:
     """One source's partitions, sorted; ``planned`` and ``committed`` are offsets as Spark writes them.
 
@@ -256,7 +254,7 @@ def partition_offsets(
     planned_at, committed_at = partition_map(planned), {} if committed == {} else partition_map(committed)
     found = []
     topics = {topic for topic, _ in latest}
-    keys: set[_Key] = {key for key in (*latest, *(planned_at or ()), *(committed_at or ())) if key[0] in topics}
+    keys: set[Place] = {key for key in (*latest, *(planned_at or ()), *(committed_at or ())) if key[0] in topics}
     for key in sorted(keys):
         start = None if committed_at is None else committed_at.get(key, earliest.get(key))
         end = start if planned_at is None else planned_at.get(key, start)
@@ -266,12 +264,12 @@ def partition_offsets(
     return tuple(found)
 
 
-def new_partitions(latest: Iterable[_Key], committed: object) -> set[_Key]:
+def new_partitions(latest: Iterable[Place], committed: object) -> set[Place]:
     """Partitions that a known committed offset does not name."""
     return set() if committed is None else set(latest).difference(partition_map(committed) or ())
 
 
-def skip_deleted(partitions: Iterable[PartitionOffsets], earliest: Mapping[_Key, int]) -> tuple[PartitionOffsets, ...]:
+def skip_deleted(partitions: Iterable[PartitionOffsets], earliest: Mapping[Place, int]) -> tuple[PartitionOffsets, ...]:
     """The partitions with positions that can still be read: what was deleted before it was read never will be."""
     found = []
     for each in partitions:
@@ -291,7 +289,7 @@ def running_batch(position: Position, at: float, place: Callable[[float], float]
 
 def not_a_count(
     partitions: Iterable[PartitionOffsets],
-    earliest: Mapping[_Key, int] | None = None,
+    earliest: Mapping[Place, int] | None = None,
     compacted: frozenset[str] = frozenset(),
 ) -> str | None:
     """Why differences of these offsets are not a count of records, as far as the offsets show; None: they are.

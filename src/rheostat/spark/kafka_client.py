@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rheostat.errors import Fault, InputError, did_you_mean
+from rheostat.errors import Fault, InputError, attempt, did_you_mean
 
 _SAME = frozenset(
     {
@@ -144,10 +144,7 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
     if "security.protocol" in settings:
         settings["security.protocol"] = settings["security.protocol"].lower()
     for translate in (_translate_login, _translate_trust, _translate_key):
-        try:
-            settings |= translate(given)
-        except InputError as error:
-            faults += error.faults
+        settings |= attempt(translate, {}, faults, given)
     algorithm = given.get("ssl.endpoint.identification.algorithm")
     if algorithm is not None:
         settings["ssl.endpoint.identification.algorithm"] = algorithm.lower() or "none"

@@ -90,11 +90,6 @@ def plan_of(offset: Mapping[str, Any]) -> BatchPlan:
     )
 
 
-def is_same_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two offsets have the same positions."""
-    return positions_of(one) == positions_of(other)
-
-
 def pieces_between(start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Piece]:
     """What the batch between two offsets reads, in the order of partitions."""
     first = positions_of(start) | dict(plan_of(end).begin)

@@ -91,7 +91,7 @@ class KafkaOptions:
         group_prefix: of the consumers' group, which commits nothing.
         orders: file with the orders of the controller; None: there are none.
         edge: at which the reader drops records; None: at none.
-        edges: later ones, whose limits stand in the column ``rheostat``. With either there is that column.
+        edges: later ones.
     """
 
     subscription: Subscription
@@ -111,6 +111,11 @@ class KafkaOptions:
     edge: str | None = None
     edges: tuple[str, ...] = ()
 
+    @property
+    def limited_edges(self) -> tuple[str, ...]:
+        """Those whose limits stand in the column ``rheostat``; without any there is no such column."""
+        return self.edges if self.edge is None else (self.edge, *self.edges)
+
 
 def parse_kafka_options(options: Mapping[str, str], *, streaming: bool) -> KafkaOptions:
     """Check the options of the source; their names are not case-sensitive.
@@ -122,7 +127,7 @@ def parse_kafka_options(options: Mapping[str, str], *, streaming: bool) -> Kafka
     faults = given.faults
     client: Mapping[str, str] = attempt(client_settings, {}, faults, options)
     parsed = KafkaOptions(
-        subscription=_read_subscription(given),
+        subscription=_read_subscription(given, options),
         client=client,
         starting=_read_starting(given),
         ending=_read_ending(given),
@@ -133,8 +138,7 @@ def parse_kafka_options(options: Mapping[str, str], *, streaming: bool) -> Kafka
         most_task_records=given.read("maxRecordsPerPartition", _count, "an integer ≥ 1"),
         fails_on_loss=given.read("failOnDataLoss", _truth, "true, false") is not False,
         has_headers=given.read("includeHeaders", _truth, "true, false") is True,
-        poll_timeout_s=(given.read("kafkaConsumer.pollTimeoutMs", _count, "milliseconds ≥ 1") or _POLL_TIMEOUT_S * 1000)
-        / 1000,
+        poll_timeout_s=given.read("kafkaConsumer.pollTimeoutMs", _milliseconds, "milliseconds ≥ 1") or _POLL_TIMEOUT_S,
         group_prefix=given.values.get("groupIdPrefix", _GROUP),
         orders=given.values.get("orders"),
         edge=given.values.get("edge") or None,
@@ -154,14 +158,11 @@ class _Given:
     def __init__(self, options: Mapping[str, str], *, streaming: bool) -> None:
         self.streaming = streaming
         self.values: dict[str, str] = {}
-        self.level = ""
         self.faults: list[Fault] = []
         for key, value in options.items():
             name = _BY_LOWER.get(key.lower())
             if name is not None:
                 self.values[name] = str(value).strip()
-            elif key.lower() == "kafka.isolation.level":
-                self.level = str(value)
             elif not key.lower().startswith("kafka."):
                 message = f"the source has no such option{did_you_mean(key, _NAMES)}"
                 self.faults.append(Fault("options", key, ", ".join(_NAMES), message))  # the value may be a secret
@@ -182,6 +183,10 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(text)
     return int(text)
+
+
+def _milliseconds(text: str) -> float:
+    return _count(text) / 1000
 
 
 def _truth(text: str) -> bool:
@@ -211,7 +216,7 @@ def _delay(text: str) -> float:
     return _refuse(text) if seconds is None else seconds
 
 
-def _read_subscription(given: _Given) -> Subscription:
+def _read_subscription(given: _Given, options: Mapping[str, str]) -> Subscription:
     found = [name for name in _SUBSCRIPTIONS if name in given.values]
     if len(found) != 1:
         message = "say what is read, in one way"
@@ -225,7 +230,7 @@ def _read_subscription(given: _Given) -> Subscription:
     }[name]
 
     def parse(_: str) -> Subscription:
-        read = subscription({**given.values, "kafka.isolation.level": given.level})
+        read = subscription(options)
         if not (read.topics or read.pattern or read.assigned):
             raise ValueError(name)
         if read.pattern is not None:

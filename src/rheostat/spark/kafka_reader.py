@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.errors import RheostatError, UnavailableError
 from rheostat.spark.kafka_offsets import Piece
-from rheostat.spark.keep import draws, keep_mask, seed_of, signed_limit
+from rheostat.spark.keep import DRAW, IDENTITY, draws, keep_mask, seed_of, signed_limit
 from rheostat.spark.orders import WHOLE
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class ReadSettings:
         fails_on_loss: whether records that are gone fail the task; otherwise they are skipped.
         has_headers: whether there is a column of headers.
         timeout_s: how long to wait for the next record.
-        edge: at which the reader drops; "": at none.
-        edges: further ones. With any edge there is the column ``rheostat``, which tells their limits.
+        edge: at which the reader drops; None: at none.
+        limited_edges: whose limits stand in the column ``rheostat``; without any there is no such column.
         keep: share × 10⁶ that each edge keeps.
     """
 
@@ -62,8 +62,8 @@ class ReadSettings:
     fails_on_loss: bool = True
     has_headers: bool = False
     timeout_s: float = 120.0
-    edge: str = ""
-    edges: tuple[str, ...] = ()
+    edge: str | None = None
+    limited_edges: tuple[str, ...] = ()
     keep: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -198,10 +198,8 @@ class _Columns:
 
     def __init__(self, piece: Piece, settings: ReadSettings) -> None:
         self._piece, self._settings = piece, settings
-        self._seed = seed_of(settings.edge, piece.topic, piece.partition)
-        self._share = settings.keep.get(settings.edge, WHOLE)
-        names = [name for name in (settings.edge, *settings.edges) if name]
-        self._limits = {name: signed_limit(settings.keep.get(name, WHOLE)) for name in names}
+        self._share = WHOLE if settings.edge is None else settings.keep.get(settings.edge, WHOLE)
+        self._limits = {edge: signed_limit(settings.keep.get(edge, WHOLE)) for edge in settings.limited_edges}
 
     def build(self, messages: Sequence[Message]) -> Iterator[pa.RecordBatch]:
         import numpy as np
@@ -225,7 +223,7 @@ class _Columns:
         if self._settings.has_headers:
             columns["headers"] = pa.array([_headers(message) for message in kept], type=_headers_type())
         if self._limits:
-            columns["rheostat"] = self._identity(offsets)
+            columns[IDENTITY] = self._identity(offsets)
         yield pa.RecordBatch.from_pydict(columns)
 
     def _identity(self, offsets: NDArray[np.int64]) -> pa.StructArray:
@@ -233,9 +231,12 @@ class _Columns:
         import numpy as np
         import pyarrow as pa
 
-        drawn = draws(seed_of("", self._piece.topic, self._piece.partition), offsets).view(np.int64)
+        drawn = draws(self._seed(""), offsets).view(np.int64)
         limits = [pa.repeat(pa.scalar(limit, type=pa.int64()), len(offsets)) for limit in self._limits.values()]
-        return pa.StructArray.from_arrays([pa.array(drawn), *limits], names=["draw", *self._limits])
+        return pa.StructArray.from_arrays([pa.array(drawn), *limits], names=[DRAW, *self._limits])
+
+    def _seed(self, edge: str) -> int:
+        return seed_of(edge, self._piece.topic, self._piece.partition)
 
     def _keep(
         self, messages: Sequence[Message], offsets: NDArray[np.int64]
@@ -243,7 +244,7 @@ class _Columns:
         """Those that the edge keeps; nothing is built of the others."""
         if self._share >= WHOLE:
             return messages, offsets
-        mask = keep_mask(self._seed, offsets, self._share)
+        mask = keep_mask(self._seed(self._settings.edge or ""), offsets, self._share)
         return [message for message, is_kept in zip(messages, mask, strict=True) if is_kept], offsets[mask]
 
 

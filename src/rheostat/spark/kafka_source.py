@@ -43,6 +43,7 @@ from rheostat.spark.kafka_offsets import (
 from rheostat.spark.kafka_options import EARLIEST, FORMAT, LATEST, Bound, KafkaOptions, parse_kafka_options
 from rheostat.spark.kafka_reader import ReadSettings, read_piece
 from rheostat.spark.kafka_topics import KafkaTopics
+from rheostat.spark.keep import DRAW, IDENTITY
 from rheostat.spark.orders import Orders, OrdersFile
 
 if TYPE_CHECKING:
@@ -79,29 +80,28 @@ class KafkaSource(DataSource):
         Raises:
             InputError: what is wrong for a stream and for a batch query alike.
         """
-        faults = [_faults_of({**self.options}, streaming=streaming) for streaming in (True, False)]
-        if all(faults):
-            raise InputError([fault for fault in faults[0] if fault in faults[1]] or faults[0])
-        has_headers = str(self.options.get("includeHeaders", "false")).strip().lower() == "true"
-        edge, edges = (self.options.get(name, "") for name in ("edge", "edges"))
-        names = [name.strip() for name in (edge, *edges.split(",")) if name.strip()]
-        limits = "".join(f", `{name}`: LONG" for name in names)
-        identity = f", rheostat STRUCT<draw: LONG{limits}>" if names else ""
-        return _SCHEMA + (_HEADERS if has_headers else "") + identity
+        options = self._parse_for_either()
+        limits = "".join(f", `{edge}`: LONG" for edge in options.limited_edges)
+        identity = f", {IDENTITY} STRUCT<{DRAW}: LONG{limits}>" if limits else ""
+        return _SCHEMA + (_HEADERS if options.has_headers else "") + identity
+
+    def _parse_for_either(self) -> KafkaOptions:
+        """Nobody knows yet whether a stream or a batch query is meant."""
+        options = {**self.options}
+        try:
+            return parse_kafka_options(options, streaming=True)
+        except InputError as for_stream:
+            try:
+                return parse_kafka_options(options, streaming=False)
+            except InputError as for_batch:
+                common = [fault for fault in for_stream.faults if fault in for_batch.faults]
+                raise InputError(common or for_stream.faults) from None
 
     def streamReader(self, schema: StructType) -> KafkaStreamReader:  # noqa: ARG002, N802 (Spark's)
         return KafkaStreamReader(parse_kafka_options({**self.options}, streaming=True))
 
     def reader(self, schema: StructType) -> KafkaBatchReader:  # noqa: ARG002
         return KafkaBatchReader(parse_kafka_options({**self.options}, streaming=False))
-
-
-def _faults_of(options: Mapping[str, str], *, streaming: bool) -> tuple[Fault, ...]:
-    try:
-        parse_kafka_options(options, streaming=streaming)
-    except InputError as error:
-        return error.faults
-    return ()
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,20 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from read_piece(piece, partition.settings)
 
 
-def _read_settings(options: KafkaOptions, keep: Mapping[str, int]) -> ReadSettings:
-    return ReadSettings(
+def _plan_tasks(options: KafkaOptions, pieces: list[Piece], plan: BatchPlan) -> list[InputPartition]:
+    settings = ReadSettings(
         client=tuple(sorted(options.client.items())),
         group=options.client.get("group.id", options.group_prefix),
         fails_on_loss=options.fails_on_loss,
         has_headers=options.has_headers,
         timeout_s=options.poll_timeout_s,
-        edge=options.edge or "",
-        edges=options.edges,
-        keep=keep,
+        edge=options.edge,
+        limited_edges=options.limited_edges,
+        keep=plan.keep,
     )
+    tasks = plan.read_tasks or (None if options.least_tasks is None else max(options.least_tasks, len(pieces)))
+    shared = share_tasks(pieces, tasks, options.most_task_records)
+    return [KafkaInputPartition(task, settings) for task in shared or [()]]  # Spark makes a task of its own of none
 
 
 class KafkaBatchReader(DataSourceReader):
@@ -143,10 +146,7 @@ class KafkaBatchReader(DataSourceReader):
         places = Places(self._options)
         begin, end = places.resolve(self._options.starting), places.resolve(self._options.ending)
         pieces = [Piece(*at, begin[at], end[at]) for at in sorted(begin) if end[at] > begin[at]]
-        settings = _read_settings(self._options, {})
-        shared = share_tasks(pieces, _at_least(self._options.least_tasks, pieces), self._options.most_task_records)
-        found: list[InputPartition] = [KafkaInputPartition(task, settings) for task in shared]
-        return found or [KafkaInputPartition((), settings)]  # Spark makes one of its own of none
+        return _plan_tasks(self._options, pieces, BatchPlan())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition)
@@ -183,9 +183,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._is_paused():
             return start
         orders = None if self._orders is None else self._orders.read(_now_ms())
+        known = positions_of(start)
         try:
             latest = self._kafka.latest() if self._end is None else self._end
-            begin = self._kafka.follow(positions_of(start), latest)
+            begin = self._kafka.follow(known, latest)
         except UnavailableError as error:
             self._wait_for_kafka(error)
             return start
@@ -198,7 +199,6 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if orders is not None and orders.records is not None:
             cap = orders.records
         end = admit_records(begin, latest, cap)
-        known = positions_of(start)
         is_first = known == self._initial  # the checkpoint does not keep where the first batch begins
         new = {at: begin[at] for at in begin if is_first or known.get(at) != begin[at]}
         return offset_to_json(end, _plan(new, orders))
@@ -221,11 +221,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of the batch between two offsets: the same whenever it is run."""
-        pieces, plan = pieces_between(start, end), plan_of(end)
-        tasks = plan.read_tasks or _at_least(self._options.least_tasks, pieces)
-        settings = _read_settings(self._options, plan.keep)
-        shared = share_tasks(pieces, tasks, self._options.most_task_records)
-        return [KafkaInputPartition(task, settings) for task in shared]
+        return _plan_tasks(self._options, pieces_between(start, end), plan_of(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition)
@@ -266,10 +262,6 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
-
-
-def _at_least(tasks: int | None, pieces: list[Piece]) -> int | None:
-    return None if tasks is None else max(tasks, len(pieces))
 
 
 def _plan(begin: Positions, orders: Orders | None) -> BatchPlan:

@@ -20,6 +20,8 @@ _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB13311
 _MASK = (1 << 64) - 1
 KEEP_ALL = (1 << 63) - 1
 """The limit of an edge that keeps everything."""
+IDENTITY, DRAW = "rheostat", "draw"
+"""The column of the source by which records are known, and its field beside the limits of the edges."""
 
 
 def seed_of(edge: str, topic: str, partition: int) -> int:

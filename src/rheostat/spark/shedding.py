@@ -22,14 +22,10 @@ from typing import TYPE_CHECKING
 from rheostat.config.shedding import Edge, SheddingGraph
 from rheostat.errors import Fault, InputError
 from rheostat.spark.kafka_options import FORMAT
-from rheostat.spark.keep import KEEP_ALL
+from rheostat.spark.keep import DRAW, IDENTITY, KEEP_ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-IDENTITY = "rheostat"
-"""The column by which records are known."""
-DRAW = "draw"
 
 
 class Shedding:

@@ -12,7 +12,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,6 @@ from rheostat.research.bench.harness import (
     Watch,
     abba,
     batches_done,
-    bootstrap_interval,
     ignore_progress,
     lab_and_folder,
     load_note,
@@ -83,14 +82,15 @@ def run_source(watch: Watch = ignore_progress, plan: Plan = PLAN) -> Bench:
     """
     load = os.getloadavg()
     result = _run("source", plan, watch)
-    return Bench("source", tuple(_source_figures(result)), (*_notes(plan), load_note(load)))
+    notes = (_note(plan), "Processor time: of the driver, its JVM and all Python workers.", load_note(load))
+    return Bench("source", tuple(_source_figures(result)), notes)
 
 
 def run_shed(watch: Watch = ignore_progress, plan: Plan = SHED_PLAN) -> Bench:
     """What shedders cost, and what is gained by what they drop; raises as :func:`run_source`."""
     load = os.getloadavg()
     result = _run("shed", plan, watch)
-    return Bench("shed", tuple(_shed_figures(result)), (*_notes(plan), load_note(load)))
+    return Bench("shed", tuple(_shed_figures(result)), (_note(plan), load_note(load)))
 
 
 def _run(name: str, plan: Plan, watch: Watch) -> dict[str, Any]:
@@ -174,12 +174,12 @@ class _Bed:
             path = self.folder / f"orders-{share}.json"
             write_orders(path, Orders(number=1, until_ms=int(time.time() * 1000) + _YEAR_MS, keep={EDGE: share}))
             options: dict[str, dict[str, str]] = {"without": {}, "with": {"edge": EDGE, "orders": str(path)}}
-            runs: dict[str, list[dict[str, float]]] = {name: [] for name in options}
+            runs: dict[str, list[float]] = {"with": [], "without": []}
             for turn, sheds in enumerate([False, True, *abba(self.plan.pairs)]):
                 name = "with" if sheds else "without"
-                run = self._stream(size, options[name], f"{share}-{turn}")
+                seconds = self._stream(size, options[name], f"{share}-{turn}")
                 if turn > 1:  # the first of either is cold
-                    runs[name].append(asdict(run))
+                    runs[name].append(seconds)
             found["shares"][str(share)] = runs
         return found
 
@@ -200,14 +200,14 @@ class _Bed:
         rows = self.spark.read.format(name).options(**self._options(size)).load()
         return self._timed(lambda: _then(rows, python=python).write.format("noop").mode("overwrite").save())
 
-    def _stream(self, size: int, more: Mapping[str, str], name: str) -> Run:
+    def _stream(self, size: int, more: Mapping[str, str], name: str) -> float:
+        """Seconds of the batches of a query that reads a whole topic."""
         rows = self.spark.readStream.format(OURS).options(**self._options(size, **more)).load().select("value")
         writer = rows.writeStream.format("noop").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(self.folder / f"checkpoint-{name}"))
         query = writer.start()
         query.awaitTermination()
-        seconds = sum(progress["durationMs"].get("addBatch", 0) for progress in query.recentProgress) / 1000
-        return Run(seconds, 0.0, _python_mb())
+        return float(sum(progress["durationMs"].get("addBatch", 0) for progress in query.recentProgress) / 1000)
 
     def _timed(self, run: Callable[[], object]) -> Run:
         cpu_s, began = _cpu_s(), time.perf_counter()
@@ -274,7 +274,9 @@ def _source_figures(result: Mapping[str, Any]) -> Iterator[Metric]:
         yield metric(f"{where}: time a record", [run["seconds"] * each for run in ours], "µs", target=target)
         yield metric(f"{where}: processor time a record", [run["cpu_s"] * each for run in ours], "µs")
         yield metric(f"{where}: processor time a record, Spark's own", [run["cpu_s"] * each for run in theirs], "µs")
-        yield _ratio(f"{where}: time ÷ that of Spark's own", ours, theirs, _MOST_RATIO if part["python"] else None)
+        ratios = [a["seconds"] / b["seconds"] for a, b in zip(ours, theirs, strict=True)]
+        target = _MOST_RATIO if part["python"] else None
+        yield metric(f"{where}: time ÷ that of Spark's own", ratios, "", target=target)
     medians = {name: statistics.median(times) for name, times in result["fixed_ms"].items()}
     more = [ours - theirs for ours, theirs in zip(result["fixed_ms"][OURS], result["fixed_ms"][SPARKS], strict=True)]
     yield metric("a batch of one record, more than Spark's own", more, "ms", target=_MOST_FIXED_MS)
@@ -283,35 +285,21 @@ def _source_figures(result: Mapping[str, Any]) -> Iterator[Metric]:
     yield Metric("largest Python worker", largest, "MB", sum(len(part[OURS]) for part in result["throughput"]))
 
 
-def _ratio(
-    name: str, ours: Sequence[Mapping[str, float]], theirs: Sequence[Mapping[str, float]], target: float | None
-) -> Metric:
-    ratios = np.array([a["seconds"] / b["seconds"] for a, b in zip(ours, theirs, strict=True)])
-    return Metric(name, float(np.median(ratios)), "", ratios.size, bootstrap_interval(ratios, _median), target)
-
-
-def _median(values: Any) -> float:
-    return float(np.median(values))
-
-
 def _shed_figures(result: Mapping[str, Any]) -> Iterator[Metric]:
     for share, runs in result["shares"].items():
         part = int(share) / WHOLE
-        pairs = zip(runs["with"], runs["without"], strict=True)
-        more = np.array([100 * (shed["seconds"] / free["seconds"] - 1) for shed, free in pairs])
+        more = [100 * (with_s / without_s - 1) for with_s, without_s in zip(*runs.values(), strict=True)]
         target = _MOST_SHED_PERCENT if int(share) == WHOLE else None
-        interval = bootstrap_interval(more, _median)
-        yield Metric(f"d = {part:g}: time, more than without", float(np.median(more)), "%", more.size, interval, target)
-        offered = [result["records"] / run["seconds"] / 1000 for run in runs["with"]]
+        yield metric(f"d = {part:g}: time, more than without", more, "%", target=target)
+        offered = [result["records"] / seconds / 1000 for seconds in runs["with"]]
         yield metric(f"d = {part:g}: thousand records offered a second", offered, "1000/s")
 
 
-def _notes(plan: Plan) -> tuple[str, ...]:
+def _note(plan: Plan) -> str:
     sizes = ", ".join(f"{records} of {size} bytes" for size, records in plan.records.items())
     return (
         f"One slot (local[1]), one partition, a broker on the same machine; topics of {sizes}. Each read is of a whole "
-        "topic; the first one on either side is not counted.",
-        "Processor time: of the driver, its JVM and all Python workers.",
+        "topic; the first one on either side is not counted."
     )
 
 
