@@ -18,6 +18,7 @@ from rheostat.config.models import Settings, pairs_of
 from rheostat.decide.settings_check import check_settings, no_effect
 from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, attempt
 from rheostat.execute.actuator import ActuatorContext, DryRun, build_actuator, load_actuator
+from rheostat.execute.shedding import KeepOrders
 from rheostat.journal.store import Journal, StateStore
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
@@ -27,12 +28,14 @@ from rheostat.model import NO_MEASURE, Bounds, Observation, QueryReading, Source
 from rheostat.observe.driver import DriverSource, find_uncountable
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
-from rheostat.ports import Actuator, Clock, Source
+from rheostat.ports import Actuator, Clock, Shedder, Source
 from rheostat.spark.jvm import QueryPlan, SessionFacts, session_facts
 from rheostat.text import per_second, several
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rheostat.spark.shedding import Shedding
 
 _log = logging.getLogger("rheostat")
 _DISABLED = "RHEOSTAT_DISABLED"
@@ -49,7 +52,8 @@ class Attachment:
     Returned by :func:`attach`. With ``RHEOSTAT_DISABLED=1`` it does nothing, and ``status()`` is None.
     """
 
-    def __init__(self, assembly: Assembly | None, app_id: str | None = None) -> None:
+    def __init__(self, assembly: Assembly | None, app_id: str | None = None, shedding: Shedding | None = None) -> None:
+        self.shedding = shedding
         self._loop = None if assembly is None else assembly.loop
         self._app_id = app_id
         self._thread: threading.Thread | None = None
@@ -112,6 +116,7 @@ def attach(
     sources: Sequence[Source] | None = None,
     journal: str | Path | None = None,
     state: str | Path | None = None,
+    shedding: Shedding | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
 ) -> Attachment:
     """Scale the streaming queries of a session, those that run and those that start later.
@@ -126,6 +131,7 @@ def attach(
         sources: of observations, in place of the driver; what the first cannot observe is taken from the next.
         journal: folder of the journal; None: no journal is written.
         state: folder of the state that survives a restart; None: next to the journal.
+        shedding: where records may be dropped when there are no more executors to have; None: nowhere.
         config: a settings file or a mapping of its shape, overridden by the other arguments.
 
     Raises:
@@ -141,6 +147,7 @@ def attach(
         "mode": mode,
         "journal": None if journal is None else str(journal),
         "state": None if state is None else str(state),
+        "shedding": None if shedding is None else shedding.settings(),
     }
     settings = _load_settings(config, {key: value for key, value in given.items() if value is not None})
     if os.environ.get(_DISABLED, "") not in ("", "0"):
@@ -150,7 +157,7 @@ def attach(
     app_id = facts.app_id or f"connect-{id(spark)}"
     _register(app_id)
     try:
-        return Attachment(assemble(spark, facts, settings, sources), app_id)
+        return Attachment(assemble(spark, facts, settings, sources), app_id, shedding)
     except UnavailableError as error:
         _unregister(app_id)
         fault = Fault("spark", "a session that does not answer", "a running session", str(error))
@@ -201,11 +208,12 @@ class Assembly:
     clock: StoppableClock
     served: MetricsServer | None = None
     store: StateStore | None = None
+    shedder: Shedder | None = None
 
     def run(self) -> None:
         """Run the loop until it is stopped, then close everything. A thread of it that dies is replaced."""
         with contextlib.ExitStack() as closing:
-            for part in (self.store, self.journal, self.actuator, self.source, self.served):
+            for part in (self.store, self.journal, self.shedder, self.actuator, self.source, self.served):
                 if part is not None:
                     closing.callback(part.close)
             supervise(self.loop.run, self.clock)
@@ -258,9 +266,17 @@ def assemble(
         undoing.pop_all()
     source = source if watch is None else SourceWithNodes(source, watch)
     journal = journal if served is None else CountingJournal(journal, metrics)
-    loop = Loop(source, decision_settings, actuator, journal, clock, settings, store=store, job=facts.app_name)
+    shedder = _build_shedder(settings)
+    loop = Loop(
+        source, decision_settings, actuator, journal, clock, settings, store=store, job=facts.app_name, shedder=shedder
+    )
     loops.append(loop)
-    return Assembly(loop, source, actuator, journal, clock, served, store)
+    return Assembly(loop, source, actuator, journal, clock, served, store, shedder)
+
+
+def _build_shedder(settings: Settings) -> Shedder | None:
+    orders = settings.shedding.orders
+    return None if settings.shedding.graph is None or orders is None else KeepOrders(orders, settings.sample_s)
 
 
 def _nodes_watch(settings: Settings, clock: Clock) -> NodesWatch | None:

@@ -15,7 +15,7 @@ from rheostat.config.models import MetricsSettings
 from rheostat.errors import Fault, InputError, to_install
 from rheostat.journal.records import DecisionRecord, Header, OutcomeRecord
 from rheostat.journal.store import Journal, States
-from rheostat.model import Action, Assessment, Offsets, ReasonCode
+from rheostat.model import Action, Assessment, Decision, EdgeCount, Offsets, ReasonCode, add_counts
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -51,11 +51,17 @@ _CYCLE = ("rheostat_last_cycle_timestamp_seconds", "When the last decision was m
 _LATEST = ("rheostat_latest_offset_records", "Records that the partition has got.")
 _COMMITTED = ("rheostat_committed_offset_records", "Records of the partition that the query has committed.")
 _DECISIONS = ("rheostat_decisions_total", "Decisions, holds included, by what they do and why.")
+_OFFERED = ("rheostat_offered_records_total", "Records that came to an edge where they may be dropped.")
+_KEPT = ("rheostat_kept_records_total", "Records that the edge kept.")
+_PROMISED = ("rheostat_sink_minimum_accuracy_ratio", "Share of the offered records that the sink was promised.")
+_WANTED = ("rheostat_sink_wanted_accuracy_ratio", "Share that it is to get from the next batch on.")
+_MEASURED = ("rheostat_sink_measured_accuracy_ratio", "Share that it got in the batches since the decision before.")
+_SHEDDING = (_OFFERED, _KEPT, _PROMISED, _WANTED, _MEASURED)
 _FAILED = ("rheostat_failed_cycles_total", "Cycles that failed: they hold.")
 
 NAMES = (
     *(name for name, _, _ in _GAUGES),
-    *(name for name, _ in (_TARGET, _CYCLE, _LATEST, _COMMITTED, _DECISIONS, _FAILED)),
+    *(name for name, _ in (_TARGET, _CYCLE, _LATEST, _COMMITTED, _DECISIONS, *_SHEDDING, _FAILED)),
 )
 """Every metric that there can be."""
 
@@ -68,11 +74,13 @@ class MetricsState:
         last: the last cycle; None before the first, and after a record that could not be written.
         decisions: their number by action and reason code.
         failed: cycles without a decision, also those that could not be recorded.
+        edges: counts of the shedding graph, added up.
     """
 
     last: DecisionRecord | None = None
     decisions: Mapping[tuple[Action, ReasonCode], int] = field(default_factory=dict)
     failed: int = 0
+    edges: tuple[EdgeCount, ...] = ()
 
 
 class JobMetrics:
@@ -91,7 +99,9 @@ class JobMetrics:
         elif isinstance(record, DecisionRecord):
             key = (record.decision.action, record.decision.reason.code)
             decisions = {**state.decisions, key: state.decisions.get(key, 0) + 1}
-            state = replace(state, last=record, decisions=decisions)
+            ended = () if record.assessment is None else record.assessment.edges
+            edges = add_counts([*state.edges, *ended])
+            state = replace(state, last=record, decisions=decisions, edges=edges)
         self.state = state
 
     def collect(self) -> Iterator[Metric]:
@@ -101,6 +111,8 @@ class JobMetrics:
         state = self.state
         if state.last is not None:
             yield from _cycle_metrics(state.last)
+            yield from _accuracy_metrics(state.last.decision)
+        yield from _edge_metrics(state.edges)
         if state.decisions:
             decisions = CounterMetricFamily(*_DECISIONS, labels=("action", "code"))
             for (action, code), count in state.decisions.items():
@@ -149,6 +161,30 @@ def _cycle_metrics(last: DecisionRecord) -> Iterator[Metric]:
     yield from _position_metrics(*_LATEST, last, _latest if known else lambda offsets: offsets.latest)
     if known:
         yield from _position_metrics(*_COMMITTED, last, lambda offsets: offsets.committed)
+
+
+def _edge_metrics(edges: Sequence[EdgeCount]) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily
+
+    for (name, meaning), field_name in ((_OFFERED, "offered"), (_KEPT, "kept")) if edges else ():
+        family = CounterMetricFamily(name, meaning, labels=("edge",))
+        for each in edges:
+            family.add_metric((each.edge,), getattr(each, field_name))
+        yield family
+
+
+def _accuracy_metrics(decision: Decision) -> Iterator[Metric]:
+    from prometheus_client.core import GaugeMetricFamily
+
+    sinks = () if decision.shedding is None else decision.shedding.sinks
+    for (name, meaning), column in ((_PROMISED, "minimum"), (_WANTED, "wanted"), (_MEASURED, "measured")):
+        family = GaugeMetricFamily(name, meaning, labels=("sink",))
+        for sink in sinks:
+            value = getattr(sink, column)
+            if value is not None:
+                family.add_metric((sink.sink,), value)
+        if family.samples:
+            yield family
 
 
 def _latest(offsets: Offsets) -> Sequence[int | None]:

@@ -86,6 +86,33 @@ class StageWork(NamedTuple):
     busy_s: float
 
 
+class EdgeCount(NamedTuple):
+    """An edge of the shedding graph in a batch: the records that came to it, and those that it kept.
+
+    Attributes:
+        edge: ``start>end``.
+        keep: non-drop probability d × 10⁶ that was ordered.
+    """
+
+    edge: str
+    keep: int
+    offered: int
+    kept: int
+
+
+def add_counts(counts: Iterable[EdgeCount]) -> tuple[EdgeCount, ...]:
+    """One count for each edge, sorted; the order of the last one stands.
+
+    >>> add_counts([EdgeCount("a>b", 1_000_000, 8, 8), EdgeCount("a>b", 500_000, 8, 5)])
+    (EdgeCount(edge='a>b', keep=500000, offered=16, kept=13),)
+    """
+    found: dict[str, EdgeCount] = {}
+    for each in counts:
+        before = found.get(each.edge, EdgeCount(each.edge, each.keep, 0, 0))
+        found[each.edge] = each._replace(offered=before.offered + each.offered, kept=before.kept + each.kept)
+    return tuple([found[edge] for edge in sorted(found)])
+
+
 _COPIES = 2
 """Copies of a task, itself included, that may read the records of a batch again."""
 
@@ -111,6 +138,7 @@ class Batch:
             None: unknown, as are the two below.
         reread_least_s: the mean task time of the longest of them, which no number of slots shortens.
         reread_records: records that they read.
+        edges: where records may be dropped, as far as they are counted; sorted by name.
     """
 
     at: float
@@ -129,6 +157,7 @@ class Batch:
     reread_s: float | None = None
     reread_least_s: float | None = None
     reread_records: int | None = None
+    edges: tuple[EdgeCount, ...] = ()
 
     def with_reads(self, read: Sequence[int | None]) -> Batch:
         """The batch with what its stages read anew, from the records that each has ``read``.
@@ -568,6 +597,8 @@ class Assessment:
         batch_cap: most records of a batch; None: several queries have input, or no limit.
         ended: every batch that has ended since the look before, oldest first, with the task time of its stages; empty
             where several queries have input.
+        edges: counts of the shedding graph in the batches that have ended since the look before, added up, sorted.
+        edges_s: duration of those batches; the longest over the queries.
         bounds: the fewest and the most executors allowed, as the policy is told.
         answer: what became of the policy's last recommendation, as the policy is told; None: there was none.
     """
@@ -651,6 +682,8 @@ class Assessment:
     ended: tuple[Batch, ...] = ()
     bounds: Bounds | None = None
     answer: Answer | None = None
+    edges: tuple[EdgeCount, ...] = ()
+    edges_s: float = 0.0
 
 
 # Decision: the target, its reasons, and the outcome.
@@ -711,6 +744,7 @@ class ReasonCode(StrEnum):
     AT_MIN = "AT_MIN"
     LAST_CHECK = "LAST_CHECK"
     NO_FREE_NODE = "NO_FREE_NODE"
+    SHEDDING = "SHEDDING"
 
     START = "START"
     RESTORED = "RESTORED"
@@ -791,6 +825,36 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SinkAccuracy:
+    """Share of the offered records that reach a sink.
+
+    Attributes:
+        minimum: promised.
+        wanted: from the next batch on.
+        measured: in the batches that have ended since the look before; None: not counted.
+    """
+
+    sink: str
+    minimum: float
+    wanted: float
+    measured: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SheddingPlan:
+    """Which share of the records is kept, and why.
+
+    Attributes:
+        sinks: the greatest priority first.
+        keep: non-drop probability d × 10⁶ of each edge; an edge that is not named keeps everything.
+    """
+
+    sinks: tuple[SinkAccuracy, ...]
+    keep: Mapping[str, int]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The result of one cycle. A hold is a decision too.
 
@@ -804,6 +868,7 @@ class Decision:
         placement: None for a hold, or where nodes are unknown.
         first: ids of executors to remove before any other, in this order; with a placement, from the nodes it leaves.
             In an increase: those in whose place others come.
+        shedding: None: no shedding is declared.
     """
 
     at: float
@@ -817,6 +882,7 @@ class Decision:
     projections: tuple[Projection, ...] = ()
     placement: Placement | None = None
     first: tuple[str, ...] = ()
+    shedding: SheddingPlan | None = None
 
     @property
     def acts(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rheostat.model import Decision, Observation, Outcome
@@ -36,6 +36,18 @@ class Actuator(Protocol):
 
     def close(self) -> None:
         """Stop background work and leave the executors as they are. May be called more than once."""
+        ...
+
+
+class Shedder(Protocol):
+    """Tells the sources which share of the records to keep."""
+
+    def order(self, keep: Mapping[str, int]) -> None:
+        """Keep these shares × 10⁶ of the edges from the next batch on; an edge that is not named keeps everything."""
+        ...
+
+    def close(self) -> None:
+        """Keep everything again."""
         ...
 
 

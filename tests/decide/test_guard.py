@@ -12,6 +12,7 @@ from rheostat.config.models import GuardSettings
 from rheostat.decide.decide import PROPOSERS, STEPS, Direction, check_gates, choose
 from rheostat.decide.effectiveness import Cause, Useless
 from rheostat.decide.guard import Context, excluded_again, leaving_first, name_causes
+from rheostat.decide.shedding import SheddingState
 from rheostat.decide.state import GuardState, Pending, Replacing, RequestState, compare_with_request
 from rheostat.decide.state import PastRecommendation as Past
 from rheostat.model import Bounds, Reason, ReasonCode, Recommendation, StageLoad, Unmeasured
@@ -20,7 +21,17 @@ AT = 1000.0
 NEUTRAL = {"warm_up_batches": 0, "hold_s": 0.0, "largest_step_down": None, "cooldown_down_s": 0.0}
 
 
-def shaped(target: int | None, *, current: int = 5, guard=None, state=None, bounds=(1, 20), lag_s=None, **figures: Any):
+def shaped(
+    target: int | None,
+    *,
+    current: int = 5,
+    guard=None,
+    state=None,
+    bounds=(1, 20),
+    lag_s=None,
+    shed=None,
+    **figures: Any,
+):
     context = Context(
         assessment=seen(AT, **figures),
         current=current,
@@ -30,6 +41,7 @@ def shaped(target: int | None, *, current: int = 5, guard=None, state=None, boun
         sample_s=15.0,
         state=GuardState(**(state or {})),
         objective_s=lag_s,
+        shedding=shed or SheddingState(),
     )
     _, chosen = choose(check_gates(context))
     return chosen.target, chosen.reason, chosen.notes

@@ -64,7 +64,7 @@ def test_a_baseline_that_was_run_is_labelled_so():
     ],
 )
 def test_losses_and_duplicates_are_counted_apart(got, counts):
-    found = _counts(IDS, got)
+    found = _counts(IDS, got, 0)
     assert (
         found.records_in,
         found.records_out,
@@ -72,6 +72,19 @@ def test_losses_and_duplicates_are_counted_apart(got, counts):
         found.records_duplicated,
         found.valid,
     ) == counts
+
+
+@pytest.mark.parametrize(
+    ("out", "lost", "doubled", "valid"),
+    [
+        pytest.param(7, 0, 0, True, id="what did not come out was dropped"),
+        pytest.param(6, 1, 0, False, id="one more did not come out"),
+        pytest.param(8, 0, 1, False, id="one more came out"),
+    ],
+)
+def test_dropped_records_are_not_lost(out, lost, doubled, valid):
+    found = _counts(IDS, IdChecksum().add_many(range(out)), 3)
+    assert (found.records_lost, found.records_duplicated, found.records_shed, found.valid) == (lost, doubled, 3, valid)
 
 
 def test_the_profile_is_shown_beside_the_published_constants():

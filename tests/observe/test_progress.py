@@ -5,8 +5,9 @@ import json
 import pytest
 from tests.observe import recorded
 
-from rheostat.model import Batch
+from rheostat.model import Batch, EdgeCount
 from rheostat.observe.parse import parse_progress
+from rheostat.spark.keep import is_kept, seed_of
 
 
 def test_a_batch_ends_when_its_trigger_execution_ends():
@@ -92,3 +93,38 @@ def test_impossible_figures_are_passed_on():
 def test_an_event_that_is_not_understood_is_an_error_of_value(text):
     with pytest.raises(ValueError, match=r".+"):
         parse_progress(text)
+
+
+def test_the_edges_of_a_batch_are_counted_by_draws_and_by_spark():
+    """The reader's edge has the draws of its offsets; later ones have the rows that Spark saw."""
+    event = json.loads(recorded.RATE_PROGRESS)
+    keep = {"clicks>parse": 250_000, "parse>alerts": 500_000}
+    orders = {"keep": keep, "number": 3, "read_tasks": 0, "edge": "clicks>parse", "begin": {"clicks": {"1": 90}}}
+    event["sources"] = [
+        {
+            "startOffset": {"clicks": {"0": 1000}},
+            "endOffset": {"clicks": {"0": 3000, "1": 100}, "rheostat:batch": orders},
+            "latestOffset": None,
+        }
+    ]
+    event["observedMetrics"] = {"rheostat:parse>alerts": {"offered": 480, "kept": 236}, "records": {"records": 480}}
+
+    batch = parse_progress(json.dumps(event)).batch
+
+    drawn = [("clicks", 0, offset) for offset in range(1000, 3000)] + [
+        ("clicks", 1, offset) for offset in range(90, 100)
+    ]
+    kept = sum(is_kept(seed_of("clicks>parse", topic, number), offset, 250_000) for topic, number, offset in drawn)
+    assert batch is not None
+    assert batch.edges == (
+        EdgeCount("clicks>parse", 250_000, 2010, kept),
+        EdgeCount("parse>alerts", 500_000, 480, 236),
+    )
+
+
+def test_without_a_shedding_graph_no_edge_is_counted():
+    event = json.loads(recorded.RATE_PROGRESS)
+    event["sources"] = [ORDERS | {"latestOffset": None}]
+    batch = parse_progress(json.dumps(event)).batch
+    assert batch is not None
+    assert batch.edges == ()

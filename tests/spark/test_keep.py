@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from rheostat.spark.keep import draw, draws, is_kept, keep_mask, seed_of
-from rheostat.spark.orders import WHOLE
+from rheostat.config.shedding import WHOLE
+from rheostat.model import EdgeCount
+from rheostat.spark.kafka_offsets import Piece
+from rheostat.spark.keep import count_kept, draw, draws, is_kept, keep_mask, seed_of
 
 OFFSETS = np.arange(10**7, 10**7 + 400_000)
 
@@ -63,3 +65,13 @@ def test_records_at_regular_distances_are_no_more_likely_to_be_kept(step):
 def test_every_stretch_of_time_is_kept_alike():
     kept = keep_mask(seed_of("e", "t", 0), OFFSETS, 100_000).reshape(100, -1).sum(axis=1)
     assert all(within_bounds(int(each), OFFSETS.size // 100, 0.1) for each in kept)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 300_000, WHOLE])
+def test_what_an_edge_keeps_of_many_records_is_counted_in_parts(keep, monkeypatch):
+    monkeypatch.setattr("rheostat.spark.keep._COUNTED_AT_ONCE", 1000)
+    pieces = [Piece("t", 0, 17, 5017), Piece("t", 1, 0, 3)]
+    kept = [
+        is_kept(seed_of("e", "t", each.partition), at, keep) for each in pieces for at in range(each.start, each.end)
+    ]
+    assert count_kept("e", pieces, keep) == EdgeCount("e", keep, 5003, sum(kept))

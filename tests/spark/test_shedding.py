@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
+
 import pytest
 
+from rheostat.config.loading import load_settings
 from rheostat.config.shedding import Sink, declare_shedding
 from rheostat.errors import InputError
 from rheostat.spark.shedding import Shedding
@@ -15,22 +19,42 @@ GRAPH = declare_shedding(
 )
 
 
+ORDERS = Path("orders.json")
+SHEDDING = Shedding(GRAPH, ORDERS)
+
+
 def test_the_only_edge_of_a_source_drops_in_the_reader():
-    assert Shedding(GRAPH).source_options("clicks") == {
+    assert SHEDDING.source_options("clicks") == {
+        "orders": "orders.json",
         "edge": "clicks>parse",
         "edges": "parse>join,parse>report,join>alerts",
     }
 
 
 def test_of_several_edges_none_drops_in_the_reader_unless_the_stream_is_for_one():
-    shedding = Shedding(GRAPH)
-    assert shedding.source_options("users") == {"edges": "users>join,users>report,join>alerts"}
-    assert shedding.source_options("users", "join") == {"edge": "users>join", "edges": "join>alerts"}
-    assert shedding.source_options("users", "report") == {"edge": "users>report", "edges": ""}
+    told = {"orders": "orders.json"}
+    assert SHEDDING.source_options("users") == told | {"edges": "users>join,users>report,join>alerts"}
+    assert SHEDDING.source_options("users", "join") == told | {"edge": "users>join", "edges": "join>alerts"}
+    assert SHEDDING.source_options("users", "report") == told | {"edge": "users>report", "edges": ""}
 
 
 def test_what_is_not_declared_is_refused():
     with pytest.raises(InputError, match="this source is not declared"):
-        Shedding(GRAPH).source_options("click")
+        SHEDDING.source_options("click")
     with pytest.raises(InputError, match="this edge is not declared"):
-        Shedding(GRAPH).source_options("clicks", "report")
+        SHEDDING.source_options("clicks", "report")
+
+
+def test_orders_have_a_folder_of_their_own_that_goes_with_the_shedding():
+    shedding = Shedding(GRAPH)
+    folder = shedding.orders.parent
+    assert folder.is_dir()
+    del shedding
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_its_settings_are_those_of_the_graph():
+    given = {"objective": "lag < 30s", "executors": [1, 4], "shedding": SHEDDING.settings()}
+    settings = load_settings(given).shedding
+    assert (settings.graph, settings.orders) == (GRAPH, ORDERS)

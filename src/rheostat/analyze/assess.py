@@ -41,7 +41,17 @@ from rheostat.analyze.state import (
     total,
 )
 from rheostat.config.models import ELSEWHERE
-from rheostat.model import Assessment, Batch, Observation, QueryLoad, QueryReading, StageLoad, StageWork, Unmeasured
+from rheostat.model import (
+    Assessment,
+    Batch,
+    Observation,
+    QueryLoad,
+    QueryReading,
+    StageLoad,
+    StageWork,
+    Unmeasured,
+    add_counts,
+)
 from rheostat.text import percent, records
 
 if TYPE_CHECKING:
@@ -244,6 +254,8 @@ def _assess(
         running_since=query.running_since,
         batch_cap=query.batch_cap,
         ended=query.ended,
+        edges=add_counts(edge for each in figures for batch in each.ended for edge in batch.edges),
+        edges_s=max([sum([batch.duration_s for batch in each.ended if batch.edges]) for each in figures], default=0.0),
         spread=count_spread((offsets.arrival_rate or 0.0) * (query.last_batch_s or 0.0)),
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -18,6 +18,10 @@ from rich.table import Table
 
 from rheostat.cli.common import JsonFlag, console, executors_of, number_of, print_json, program, report, to_json
 from rheostat.errors import Fault, InputError, RheostatError, attempt
+
+if TYPE_CHECKING:
+    from rheostat.demo.overload import OverloadPlan
+    from rheostat.demo.run import DemoRun
 
 
 def run(
@@ -104,10 +108,13 @@ _TABLE_WIDTH = 80
 
 def demo(
     source: Annotated[
-        str, typer.Option(help="kafka, rheostat-kafka (our source of the same topic), or log (files).")
-    ] = "kafka",
+        str | None,
+        typer.Option(help="kafka, rheostat-kafka (our source of the same topic), or log (files). Default: kafka."),
+    ] = None,
     objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
-    executors: Annotated[str, typer.Option(help="Bounds MIN,MAX of the executors.")] = "1,6",
+    executors: Annotated[
+        str | None, typer.Option(help="Bounds MIN,MAX of the executors. Default: 1,6; with --overload 1,2.")
+    ] = None,
     policy: Annotated[str, typer.Option(help="A policy, or POLICY:PRESET.")] = "reactive",
     rate: Annotated[
         str | None, typer.Option(help="Records/s at the plateau. Default: sized to what this machine carries.")
@@ -117,6 +124,10 @@ def demo(
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Also run with the static size, for comparison.")
     ] = False,
+    overload: Annotated[
+        bool,
+        typer.Option("--overload", help="A load beyond the greatest number of executors, without and with shedding."),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report, the score and the journal.")] = Path(
         "rheostat-demo"
     ),
@@ -124,13 +135,14 @@ def demo(
 ) -> None:
     """Run load, pipeline, cluster and autoscaler on this machine; report savings and violations."""
     from rheostat.decide.settings_check import check_settings
+    from rheostat.demo.overload import OverloadPlan
     from rheostat.demo.run import DemoPlan
 
     faults: list[Fault] = []
     given: dict[str, Any] = {
         "source": source,
         "objective": objective,
-        "executors": attempt(executors_of, None, faults, executors),
+        "executors": None if executors is None else attempt(executors_of, None, faults, executors),
         "policy": policy,
         "peak_rate": None if rate is None else attempt(number_of, None, faults, "rate", rate, float),
         "partitions": attempt(number_of, None, faults, "partitions", partitions, int),
@@ -138,11 +150,39 @@ def demo(
     }
     attempt(check_settings, None, faults, {"objective": "lag < 60s", "profile": "demo", "policy": policy})
     wrong: list[Fault] = []
-    plan = attempt(DemoPlan, None, wrong, **{name: value for name, value in given.items() if value is not None})
+    kind = OverloadPlan if overload else DemoPlan
+    plan = attempt(kind, None, wrong, **{name: value for name, value in given.items() if value is not None})
+    if overload and baseline:
+        faults.append(Fault("baseline", "with --overload", "one of the two", "both runs there have the same bounds"))
     faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]
     if faults:
         raise InputError(faults)
-    _run_demo(plan, out.absolute(), with_baseline=baseline, as_json=as_json)
+    if isinstance(plan, OverloadPlan):
+        _run_overload(plan, out.absolute(), as_json=as_json)
+    else:
+        _run_demo(plan, out.absolute(), with_baseline=baseline, as_json=as_json)
+
+
+def _run_overload(plan: OverloadPlan, out: Path, *, as_json: bool) -> None:
+    """First the run without shedding, which also measures the machine; then the same load with it."""
+    from rheostat.demo import overload
+    from rheostat.demo import run as demos
+
+    screen = console()
+    folder = _new_folder(out)
+    with demos.LiveTable(plan, folder / "baseline", screen).open() as table:
+        without = demos.run_demo(plan, folder / "baseline", table.say, table.show)
+    sheds = overload.shedding_of(without, folder / "orders.json")
+    with demos.LiveTable(sheds, folder, screen).open() as table:
+        run = demos.run_demo(sheds, folder, table.say, table.show)
+    page = overload.write_page(run, without, folder / "report.html")
+    result = overload.result(run, without)
+    (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
+    report(overload.verdict(run, without))
+    screen.print(f"Report: {page}", markup=False, soft_wrap=True)
+    if as_json:
+        print_json(result)
+    _require_whole(run)
 
 
 def _run_demo(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
@@ -167,6 +207,10 @@ def _run_demo(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> No
     screen.print(why, markup=False, soft_wrap=True)
     if as_json:
         print_json(result)
+    _require_whole(run)
+
+
+def _require_whole(run: DemoRun) -> None:
     if not run.score["valid"]:
         message = f"the sink does not hold the produced records: {run.sink}, expected {run.load.checksum}"
         raise RheostatError(message)

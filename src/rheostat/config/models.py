@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from rheostat.config.shedding import SheddingGraph, Sink, declare_shedding
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, Objective
 
@@ -317,6 +318,63 @@ def _is_host(text: str) -> bool:
     return True
 
 
+# Shedding
+
+
+class SinkSettings(FrozenModel):
+    """A sink of the shedding graph, as in :class:`~rheostat.config.shedding.Sink`."""
+
+    name: str
+    priority: int = 0
+    minimum_accuracy: float = 0.0
+
+
+class SheddingSettings(FrozenModel):
+    """Where records may be dropped when there are no more executors to have."""
+
+    sinks: tuple[SinkSettings, ...] = ()
+    """Each with its `name`, its `priority` (an integer of any sign, 0) and its `minimum_accuracy` (share of the offered
+    records that must reach it, 0). Default: without sinks nothing is dropped."""
+    sources: Mapping[str, tuple[str, ...]] | None = None
+    """Outside sources, and to which tasks or sinks each leads; null: one, `source`, that leads to every sink. Default:
+    most jobs have one topic."""
+    tasks: Mapping[str, tuple[str, ...]] = {}
+    """Tasks between sources and sinks, likewise. Default: none."""
+    orders: Annotated[Path | None, Field(strict=False)] = None
+    """The file that the source reads its orders from, its option `orders`. Default: `Shedding` names one of its own."""
+
+    @field_validator("sinks", mode="before")
+    @classmethod
+    def _lists(cls, given: Any) -> Any:
+        return tuples_of_lists(given)
+
+    @field_validator("sources", "tasks", mode="before")
+    @classmethod
+    def _lists_of_names(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        return {name: tuples_of_lists(ends) for name, ends in given.items()}
+
+    @model_validator(mode="after")
+    def _is_a_graph(self) -> Self:
+        given = self.sources is not None or self.tasks or self.orders is not None
+        try:
+            if self.sinks or given:
+                self._declare()
+        except InputError as error:
+            raise_faults(*error.faults)
+        return self
+
+    @property
+    def graph(self) -> SheddingGraph | None:
+        """The declared graph; None: nothing may be dropped."""
+        return self._declare() if self.sinks else None
+
+    def _declare(self) -> SheddingGraph:
+        sinks = [Sink(each.name, each.priority, each.minimum_accuracy) for each in self.sinks]
+        return declare_shedding(sinks, self.sources, self.tasks)
+
+
 Mode = Literal["act", "watch", "dry-run"]
 
 
@@ -372,6 +430,8 @@ class Settings(FrozenModel):
     """Rheostat's metrics for Prometheus, see below and [prometheus.md](prometheus.md). Default: see each key below."""
     guard: GuardSettings = GuardSettings()
     """Limits on every recommendation, see below. Default: see each key below."""
+    shedding: SheddingSettings = SheddingSettings()
+    """Where records may be dropped, see below and [shedding.md](shedding.md). Default: see each key below."""
 
     @model_validator(mode="before")
     @classmethod

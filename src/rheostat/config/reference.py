@@ -16,7 +16,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rheostat.config.faults import allowed_of, keys_of
-from rheostat.config.models import PROFILES, GuardSettings, MetricsSettings, Settings, WorkersSettings
+from rheostat.config.models import (
+    PROFILES,
+    GuardSettings,
+    MetricsSettings,
+    Settings,
+    SheddingSettings,
+    WorkersSettings,
+)
 
 _HEAD = """# Configuration
 
@@ -43,6 +50,7 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("workers", "Settings of the `workers` actuator. Keys are under `workers`.", WorkersSettings),
     ("metrics", "Rheostat's metrics, see [prometheus.md](prometheus.md). Keys are under `metrics`.", MetricsSettings),
     ("guard", "Steps that every policy's recommendation passes. Keys are under `guard`.", GuardSettings),
+    ("shedding", "Load shedding, see [shedding.md](shedding.md). Keys are under `shedding`.", SheddingSettings),
 )
 
 

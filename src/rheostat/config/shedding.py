@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError, did_you_mean
 
+WHOLE = 1_000_000
+"""The non-drop probability 1, as an integer."""
+
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -160,7 +163,7 @@ def _check_names(
 def _check_ends(
     ends: Mapping[str, Sequence[str]], known: Iterable[str], sources: Mapping[str, Iterable[str]]
 ) -> Iterator[Fault]:
-    allowed = ", ".join(sorted(known))
+    allowed = ", ".join(sorted(known)) or "a task or a sink"
     for name, targets in ends.items():
         group = "sources" if name in sources else "tasks"
         if not targets:

@@ -16,11 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from rheostat.config.faults import describe
 from rheostat.config.models import GuardSettings, Mode
+from rheostat.config.shedding import SheddingGraph
 from rheostat.decide import guard
 from rheostat.decide.effectiveness import settled_rate
 from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name_causes
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, current_target
+from rheostat.decide.shedding import SheddingState, plan_shedding
 from rheostat.decide.state import (
     AN_HOUR_S,
     GuardState,
@@ -50,6 +52,7 @@ from rheostat.model import (
     Reason,
     ReasonCode,
     Recommendation,
+    SheddingPlan,
 )
 
 
@@ -81,9 +84,12 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         active=settings.mode != "watch" and not requests.paused and assessment.executors is not None,
         placing=getattr(settings.policy, "placing", Placing.NEAREST),
         seed=((settings.seed or 0) << 32) + state.next_id,
+        shedding=state.shedding,
+        rate_window_s=settings.rate_window_s,
     )
     recommendation, context, policy = _ask_policy(check_gates(context), state, settings)
     proposer, shaped = choose(context, settings.policy.self_managed_steps)
+    plan, shedding = _plan_shedding(shaped, context, settings)
     decision = Decision(
         at=assessment.at,
         decision_id=state.next_id,
@@ -96,6 +102,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         projections=_projections(context),
         first=_find_first(assessment, remembered, shaped),
         placement=shaped.placement,
+        shedding=plan,
     )
     return decision, State(
         policy=policy,
@@ -105,6 +112,7 @@ def decide(assessment: Assessment, state: State[Any], settings: DecisionSettings
         analysis=state.analysis,
         at=assessment.at,
         answer=Answer(recommendation.target, decision.target, tuple([note.step for note in decision.notes])),
+        shedding=shedding,
     )
 
 
@@ -213,6 +221,7 @@ STEPS: tuple[Step, ...] = (
     Step(guard.metrics_invalid, _BOTH, (_C.METRICS_INVALID,), gate=True, blind=True),
     Step(guard.metrics_missing, _BOTH, (_C.METRICS_MISSING,), gate=True, blind=True),
     Step(guard.metrics_stale, _BOTH, (_C.METRICS_STALE, _C.METRICS_MISSING), _STALE, gate=True, blind=True),
+    Step(guard.sheds, _BOTH, (_C.SHEDDING,), gate=True),
     Step(guard.hold_all, _BOTH, (_C.HOLD_AFTER_RESCALE,), ("hold_both", *_HOLD), gate=True),
     Step(guard.task_failures, _DOWN, (_C.TASK_FAILURES,), ("failure_window_s",), self_manageable=True),
     Step(guard.warm_up, _DOWN, (_C.WARMING_UP,), ("warm_up_batches", "warm_up_s"), self_manageable=True),
@@ -265,6 +274,7 @@ PROPOSERS: tuple[Proposer, ...] = (
     Proposer(guard.take_back, (_C.FAILED_BEFORE,), ("failure_window_s",), skips=_TAKEN_BACK),
     Proposer(guard.undo, (_C.INEFFECTIVE,), _INEFFECTIVE, skips=_ON_COST_AND_SIZE),
     Proposer(guard.withdraw, (_C.NO_ROOM,), skips=_ALL_BUT_PLACEMENT),
+    Proposer(guard.add_for_shed, (_C.SHEDDING,), skips=frozenset(["sheds"])),
     Proposer(guard.replace_slow, (_C.SLOW_EXECUTOR,), ("replace_slow",), avoids_slow_nodes=True),
     Proposer(guard.follow_policy, promises=True),
 )
@@ -404,6 +414,24 @@ def _action(proposer: Proposer, shaped: Shaped) -> Action:
     return Action.UP if shaped.target > shaped.current else Action.DOWN
 
 
+def _plan_shedding(
+    shaped: Shaped, context: Context, settings: DecisionSettings
+) -> tuple[SheddingPlan | None, SheddingState]:
+    """What is kept of the records: all, while there are more executors to have."""
+    if settings.shedding is None:
+        return None, context.shedding
+    refused_until = context.state.no_room_until
+    no_room = refused_until is not None and context.assessment.at < refused_until
+    return plan_shedding(
+        context.assessment,
+        context.shedding,
+        settings.shedding,
+        objective_s=settings.objective.lag_s,
+        may_begin=shaped.target >= context.bounds.maximum or no_room,
+        acts=context.active,
+    )
+
+
 def _projections(context: Context) -> tuple[Projection, ...]:
     """Capacity and utilization of one executor less, the current target, and one more."""
     arrival, projections = context.assessment.arrival_rate, list[Projection]()
@@ -511,6 +539,8 @@ class DecisionSettings:
         sample_s: time between two assessments, s; the age of metrics is measured in it.
         seed: of nodes that are taken at random. None: 0.
         mode: with ``watch``, only the policy and the guard start changes: nothing was asked for that could be lost.
+        rate_window_s: over which rates are measured.
+        shedding: where records may be dropped; None: nowhere.
 
     Raises:
         InputError: the policy claims guard steps that no policy may do itself.
@@ -523,6 +553,8 @@ class DecisionSettings:
     sample_s: float
     seed: int | None = None
     mode: Mode = "watch"
+    rate_window_s: float = 60.0
+    shedding: SheddingGraph | None = None
 
     def __post_init__(self) -> None:
         allowed = tuple(step.name for step in STEPS if step.self_manageable)
@@ -562,7 +594,7 @@ def _read_parts(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the state. Version 0.1 kept some of them in ``plan``, where only the policy's was required."""
     if "plan" not in data:
         names = [each.name for each in fields(State)]
-        _require(data, [name for name in names if name not in ("at", "answer")])
+        _require(data, [name for name in names if name not in ("at", "answer", "shedding")])
         return {name: data[name] for name in names if name in data}
     _require(data, ["analysis", "own"])
     plan = data["plan"]

@@ -20,6 +20,7 @@ from rheostat.decide.failures import describe as describe_refused
 from rheostat.decide.partitions import in_waves, spread_evenly, tasks_of_batch, waves
 from rheostat.decide.placement import Choice, Placing, no_room_text, place
 from rheostat.decide.policy import cap_limits, is_warm, tasks_fail
+from rheostat.decide.shedding import SheddingState
 from rheostat.decide.state import AN_HOUR_S, GuardState, Replacing, RequestState
 from rheostat.model import Assessment, Bounds, NodeReading, Nodes, Placement, Reason, ReasonCode, Recommendation
 from rheostat.text import batches as of_batches
@@ -44,6 +45,8 @@ class Context:
         avoids_slow_nodes: whether this proposal never takes a slow node.
         asks_again: whether this proposal asks for a number even where it stays.
         placing, seed: how nodes are taken.
+        shedding: what is known of the records that are dropped.
+        rate_window_s: over which rates are measured.
     """
 
     assessment: Assessment
@@ -65,6 +68,8 @@ class Context:
     asks_again: bool = False
     placing: Placing = Placing.NEAREST
     seed: int = 0
+    shedding: SheddingState = field(default_factory=SheddingState)
+    rate_window_s: float = 60.0
 
     @property
     def recommended(self) -> int:
@@ -152,6 +157,15 @@ def metrics_stale(_target: int, context: Context) -> Change | None:
 def hold_all(_target: int, context: Context) -> Change | None:
     """With ``hold_both``: no change at all in the hold, as in S1."""
     return hold(_target, context) if context.settings.hold_both else None
+
+
+def sheds(_target: int, context: Context) -> Change | None:
+    """No change on figures of batches that dropped records: they took less time than all records would have."""
+    at, shed_at = context.assessment.at, context.shedding.shed_at
+    if shed_at is None or at - shed_at > context.rate_window_s:
+        return None
+    text = "records are dropped" if at == shed_at else f"records were dropped until {seconds(at - shed_at)} ago"
+    return stay(context, ReasonCode.SHEDDING, f"{text}, so what the executors carry does not show")
 
 
 def task_failures(_target: int, context: Context) -> Change | None:
@@ -843,6 +857,16 @@ def withdraw(context: Context) -> Proposal | None:
         f"{executors(asked)} asked for did not come, no more than {current} are needed any more: {move(asked, current)}"
     )
     return Proposal(current, Reason(ReasonCode.NO_ROOM, text), asked)
+
+
+def add_for_shed(context: Context) -> Proposal | None:
+    """While records are dropped and more executors are allowed: as many as all of them need."""
+    share, current = context.shedding.share, context.current
+    target = context.bounds.clamp(math.ceil(current / share)) if share > 0 else context.bounds.maximum
+    if share >= 1.0 or context.blind or target <= current:
+        return None
+    text = f"{percent(share)} of the records are kept: {move(current, target)} keep all of them"
+    return Proposal(target, Reason(ReasonCode.SHEDDING, text, {"share": share}))
 
 
 def replace_slow(context: Context) -> Proposal | None:

@@ -106,10 +106,13 @@ def no_effect(values: Mapping[str, Any], settings: Settings) -> list[NoEffect]:
     return [NoEffect(key, repr(value), reasons[key]) for key, value in given.items() if key in reasons]
 
 
+_SECTIONS = ("guard", "workers", "metrics", "policy_options", "shedding")
+
+
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted keys of the sections; what an option or the map of round trips holds stays whole."""
     for key, value in values.items():
-        if isinstance(value, Mapping) and not prefix and key in ("guard", "workers", "metrics", "policy_options"):
+        if isinstance(value, Mapping) and not prefix and key in _SECTIONS:
             yield from _flat(value, f"{key}.")
         else:
             yield f"{prefix}{key}", value
@@ -128,6 +131,8 @@ def _cluster(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings.actuator != "workers":
         for key in type(settings.workers).model_fields:
             yield f"workers.{key}", f"the actuator is {settings.actuator}: say actuator: workers"
+    if settings.shedding.orders is None:
+        yield "shedding.sinks", "no source is told what to keep: give shedding.orders, the file that they read"
     if settings.mode != "act":
         why = f"in mode {settings.mode} nothing is asked for"
         yield from (("allow_redone_work", why), ("workers.backup", why), ("workers.every_s", why))

@@ -20,6 +20,7 @@ from rheostat.decide.effectiveness import (
 )
 from rheostat.decide.failures import ANSWER_S, Refused, Watch, find_answer, refuse, stand, start_watch, watch_again
 from rheostat.decide.policy import tasks_fail
+from rheostat.decide.shedding import SheddingState
 from rheostat.model import Answer, Assessment, Outcome, OutcomeStatus
 
 _MADE = frozenset({OutcomeStatus.APPLIED, OutcomeStatus.PARTIAL, OutcomeStatus.RECORDED})
@@ -161,6 +162,7 @@ class State(Generic[S]):
         next_id: number of the next decision.
         at: of the last decision; no time in the state is later. None: there was none.
         answer: what has become of the policy's last recommendation; None: there was none.
+        shedding: of the plan of what is kept.
     """
 
     policy: S
@@ -170,6 +172,7 @@ class State(Generic[S]):
     analysis: AnalysisState = field(default_factory=AnalysisState)
     at: float | None = None
     answer: Answer | None = None
+    shedding: SheddingState = field(default_factory=SheddingState)
 
     def restarted(self) -> State[S]:
         """For a new run: nothing is being executed, and the last target may have to be asked for again."""

@@ -42,7 +42,7 @@ from rheostat.pipelines import click_fraud, taxi_attractions
 from rheostat.pipelines.running import ClickFraudSettings, Pipeline, PipelineSettings
 from rheostat.pipelines.sink import RecordTotals, SinkTotals, verify
 from rheostat.report.html import Page, write_report
-from rheostat.report.score import Counts, RunFacts, Series, samples_of, score
+from rheostat.report.score import Counts, RunFacts, Series, count_edges, samples_of, score
 from rheostat.spark.kafka_options import FORMAT
 from rheostat.text import executors, several
 
@@ -372,6 +372,7 @@ class _Stage:
         self._go = threading.Event()
         self._clock = RunClock()
         self._machine: sizing.Machine | None = None
+        self._was_warm = False
         self._loads = [sizing.read_load()]
 
     def play(self, connector: list[Path], say: Callable[[str], None]) -> DemoRun:
@@ -383,7 +384,7 @@ class _Stage:
         opened_at = time.time()
         self._ground.open()
         self._require("starting", self._watch.querying, _SESSION_S, "the query did not start")
-        paused = self._waits_until_warm
+        self._was_warm = paused = self._waits_until_warm
         if paused:
             os.kill(self._driver.pid, _PAUSE)
             self._wait("starting", lambda: bool(sizing.finished_batches(self._watch.observations())), _EMPTY_BATCH_S)
@@ -516,11 +517,12 @@ class _Stage:
             trace="demo",
             seed=self._plan.seed,
         )
+        shed = sum(each.offered - each.kept for each in count_edges(records))
         counted = score(
             facts,
             samples_of(records),
-            window=None if self._machine is None or load.go_at is None else (load.go_at, records[-1].at),
-            counts=_counts(load.checksum, sink.checksum),
+            window=None if not self._was_warm or load.go_at is None else (load.go_at, records[-1].at),
+            counts=_counts(load.checksum, sink.checksum, shed),
         )
         busy = None
         if self._machine is not None:
@@ -529,14 +531,19 @@ class _Stage:
         return DemoRun(self._plan, counted, records, load, sink, drained, busy)
 
 
-def _counts(given: IdChecksum, got: IdChecksum | None) -> Counts:
-    """Records in and out. If counts agree and checksums differ, the number of lost and doubled records is unknown."""
+def _counts(given: IdChecksum, got: IdChecksum | None, shed: int) -> Counts:
+    """Records in and out. If counts agree and checksums differ, the number of lost and doubled records is unknown.
+
+    Where records were dropped, only counts can be compared.
+    """
     if got is None:
         return Counts(records_in=given.count, agrees=False)
-    known = got == given or got.count != given.count
-    lost = max(0, given.count - got.count) if known else None
-    doubled = max(0, got.count - given.count) if known else None
-    return Counts(given.count, got.count, lost, doubled, 0, agrees=got == given)
+    due = given.count - shed
+    agrees = got == given if not shed else got.count == due
+    known = agrees or got.count != due
+    lost = max(0, due - got.count) if known else None
+    doubled = max(0, got.count - due) if known else None
+    return Counts(given.count, got.count, lost, doubled, shed, agrees=agrees)
 
 
 # Where executors run: one Worker with room for all, or node servers that start and stop Workers

@@ -50,6 +50,7 @@ from rheostat.model import (
     Batch,
     Cluster,
     Decision,
+    EdgeCount,
     Gap,
     NodeReading,
     Nodes,
@@ -72,7 +73,7 @@ Bases = list[list[int]]
 """For each column of a table entry the values that the next differences are taken from."""
 
 _REREAD = ("reread_s", "reread_least_s", "reread_records")
-_LATER: Mapping[str, Any] = {"stages": (), "offsets": (), "listing_s": None} | dict.fromkeys(_REREAD)
+_LATER: Mapping[str, Any] = {"stages": (), "offsets": (), "listing_s": None, **dict.fromkeys(_REREAD), "edges": ()}
 """Fields of a batch that come last, with what stands for one that is left out."""
 _BATCH = tuple(field.name for field in fields(Batch) if field.name not in _LATER)
 _RUNNING = tuple(field.name for field in fields(RunningBatch))
@@ -405,6 +406,7 @@ def _batch_row(batch: Batch) -> list[Any]:
 def _batch(row: list[Any]) -> Batch:
     values = {**_LATER, **dict(zip((*_BATCH, *_LATER), row, strict=False))}
     values["stages"] = tuple([StageWork(*stage) for stage in values["stages"]])
+    values["edges"] = tuple([EdgeCount(*edge) for edge in values["edges"]])
     return Batch(**{**values, "offsets": tuple(values["offsets"])})
 
 

@@ -13,6 +13,7 @@ from rheostat.model import (
     Action,
     Assessment,
     Decision,
+    EdgeCount,
     GuardNote,
     Nodes,
     Observation,
@@ -24,6 +25,8 @@ from rheostat.model import (
     Reason,
     ReasonCode,
     Recommendation,
+    SheddingPlan,
+    SinkAccuracy,
     StageLoad,
     Unmeasured,
 )
@@ -153,6 +156,8 @@ def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None
         )
     if "stages" in values:
         values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])
+    if "edges" in values:
+        values["edges"] = tuple(EdgeCount(*edge) for edge in values["edges"])
     if "idle_s" in values:
         values["idle_s"] = _expand_runs(values["idle_s"])
     return Assessment(**values, nodes=nodes)
@@ -179,6 +184,8 @@ def decision_to_json(decision: Decision) -> dict[str, Any]:
         out["projections"] = [[p.executors, _round(p.capacity), _round(p.utilization)] for p in decision.projections]
     if decision.first:
         out["first"] = decision.first
+    if decision.shedding is not None:
+        out["shedding"] = _shedding_to_json(decision.shedding)
     if placement is not None:
         columns = [placement.use, placement.add, placement.leave, *([placement.slow] if placement.slow else [])]
         out["placement"] = [
@@ -211,7 +218,18 @@ def decision_from_json(data: Mapping[str, Any], at: float) -> Decision:
         projections=tuple(Projection(*values) for values in data.get("projections", ())),
         placement=_placement_from_json(data["placement"]) if "placement" in data else None,
         first=tuple(data.get("first", ())),
+        shedding=_shedding_from_json(data["shedding"]) if "shedding" in data else None,
     )
+
+
+def _shedding_to_json(plan: SheddingPlan) -> list[Any]:
+    sinks = [[each.sink, each.minimum, _round(each.wanted), _round(each.measured)] for each in plan.sinks]
+    return [sinks, dict(plan.keep), _reason_to_json(plan.reason)]
+
+
+def _shedding_from_json(data: list[Any]) -> SheddingPlan:
+    sinks, keep, reason = data
+    return SheddingPlan(tuple([SinkAccuracy(*sink) for sink in sinks]), keep, _reason_from_json(reason))
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def build_decision_settings(
         sample_s=settings.sample_s,
         seed=seed,
         mode=settings.mode,
+        rate_window_s=settings.rate_window_s,
+        shedding=settings.shedding.graph,
     )
 
 

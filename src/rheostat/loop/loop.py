@@ -18,7 +18,7 @@ from rheostat.journal.store import Journal, StateStore
 from rheostat.loop.build import header_of
 from rheostat.loop.clock import StoppableClock, next_due
 from rheostat.model import Assessment, Bounds, Decision, Observation, Outcome, OutcomeStatus, Reason, ReasonCode
-from rheostat.ports import Actuator, Clock, Source
+from rheostat.ports import Actuator, Clock, Shedder, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class Loop:
         *,
         store: StateStore | None = None,
         job: str | None = None,
+        shedder: Shedder | None = None,
     ) -> None:
         self._source = source
         self._decision_settings = decision_settings
@@ -84,6 +85,7 @@ class Loop:
         self._settings = settings
         self._store = store
         self._job = job
+        self._shedder = shedder
         self._analysis_settings = analysis_settings(settings)
         self._failures = FailureLog()
         self._lock = threading.Lock()
@@ -197,6 +199,7 @@ class Loop:
         self._record(observation, assessment, decision, state)
         self._failures.stage = "execute"
         self._execute(decision)
+        self._shed(decision)
         return decision
 
     def _name_uncountable(self, assessment: Assessment) -> None:
@@ -229,6 +232,14 @@ class Loop:
             except Exception as error:
                 self._failures.add(error)
                 self._outbox.append(refused(decision, error))
+
+    def _shed(self, decision: Decision) -> None:
+        if self._shedder is None or decision.shedding is None or self._settings.mode != "act":
+            return
+        try:
+            self._shedder.order({} if self._state.requests.paused else decision.shedding.keep)
+        except Exception as error:
+            self._failures.add(error)
 
     # Before and after it.
 

@@ -9,11 +9,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from rheostat.model import JUMPS, Batch, Executor, Offsets, PartitionOffsets, RunningBatch, SourceInfo, StageWork
+from rheostat.config.shedding import WHOLE
+from rheostat.model import (
+    JUMPS,
+    Batch,
+    EdgeCount,
+    Executor,
+    Offsets,
+    PartitionOffsets,
+    RunningBatch,
+    SourceInfo,
+    StageWork,
+    add_counts,
+)
 from rheostat.spark.jvm import Position, executor_age, host_of, option_of
 from rheostat.spark.kafka_admin import Place
-from rheostat.spark.kafka_offsets import BATCH_KEY
+from rheostat.spark.kafka_offsets import BATCH_KEY, BatchPlan, pieces_between, plan_of
 from rheostat.spark.kafka_options import FORMAT, spark_seconds
+from rheostat.spark.keep import COUNTED, count_kept
 
 # Executors, as Spark's REST interface describes them
 
@@ -118,7 +131,25 @@ def _batch(event: Mapping[str, Any], started: float) -> Batch:
         state_rows=sum(state["numRowsTotal"] for state in states),
         dropped_late=sum(state.get("numRowsDroppedByWatermark", 0) for state in states),
         listing_s=took["latestOffset"] / 1000 if "latestOffset" in took else None,
+        edges=_count_edges(event),
     )
+
+
+def _count_edges(event: Mapping[str, Any]) -> tuple[EdgeCount, ...]:
+    """The edges of the shedding graph: the first one of a source from its offsets, later ones as Spark counted rows."""
+    ends = [source.get("endOffset") for source in event["sources"]]
+    plans = [plan_of(end) if isinstance(end, Mapping) and BATCH_KEY in end else BatchPlan() for end in ends]
+    keep = {edge: share for plan in plans for edge, share in plan.keep.items()}
+    found = [
+        count_kept(plan.edge, pieces_between(source.get("startOffset") or {}, end), keep.get(plan.edge, WHOLE))
+        for source, end, plan in zip(event["sources"], ends, plans, strict=True)
+        if plan.edge is not None
+    ]
+    for name, counts in (event.get("observedMetrics") or {}).items():
+        edge = name.removeprefix(COUNTED)
+        if edge != name:
+            found.append(EdgeCount(edge, keep.get(edge, WHOLE), counts["offered"], counts["kept"]))
+    return add_counts(found)
 
 
 def _count_offsets(sources: Iterable[Mapping[str, Any]]) -> tuple[int | None, ...]:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 from rheostat.errors import Fault, InputError, RheostatError
@@ -58,6 +58,7 @@ class PipelineSettings:
             Kafka's default, 500. Spark asks for the ends of the log on the same connection after each read, so at low
             rates every reading task waits until that fetch has ended.
         query_name: as listeners and the web UI show it.
+        source_options: further options of the source.
     """
 
     source: str
@@ -72,6 +73,7 @@ class PipelineSettings:
     lookup_ms: float = 2.0
     fetch_wait_ms: int | None = None
     query_name: str = "pipeline"
+    source_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if faults := self._faults():
@@ -208,7 +210,7 @@ def _read_stream(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
         from rheostat.spark import kafka_source
 
         kafka_source.register(spark)
-    records = spark.readStream.format(settings.source).options(**options).load()
+    records = spark.readStream.format(settings.source).options(**options, **settings.source_options).load()
     return records.selectExpr("CAST(value AS STRING) AS value")
 
 
@@ -326,12 +328,13 @@ class Pipeline(Generic[S]):
 
     def read_settings(self, options: argparse.Namespace) -> S:
         """The settings in the options of the program. Raises InputError with every wrong one."""
-        return self.settings(**{field.name: getattr(options, field.name) for field in fields(self.settings)})
+        given = {each.name: getattr(options, each.name) for each in fields(self.settings)}
+        return self.settings(**{**given, "source_options": dict(options.source_options)})
 
     def parser(self) -> argparse.ArgumentParser:
         """One option for each setting, and those of the session."""
         parser = argparse.ArgumentParser(prog=f"python -m rheostat.pipelines.{self.name}", description=self.description)
-        defaults = {field.name: field.default for field in fields(self.settings) if field.default is not MISSING}
+        defaults = {each.name: each.default for each in fields(self.settings) if each.default is not MISSING}
         parser.set_defaults(**defaults)
         add = parser.add_argument
         add("--master", required=True, help="the cluster, as Spark names it: spark://HOST:PORT or local[2]")
@@ -347,8 +350,10 @@ class Pipeline(Generic[S]):
         add("--lookup-ms", type=float, help="wait of each record, in milliseconds (default: %(default)s)")
         add("--fetch-wait-ms", type=int, help="longest wait for further records in Kafka, in ms (default: Kafka's)")
         add("--query-name", help="name of the query (default: %(default)s)")
+        more: dict[str, Any] = {"action": "append", "type": _parse_pair, "default": []}
+        add("--source-option", dest="source_options", help="KEY=VALUE for the source; may be repeated", **more)
         add("--jars", type=_parse_list, default=[], help="jar files for the session, comma-separated")
-        add("--conf", action="append", type=_parse_pair, default=[], help="KEY=VALUE for the session; may be repeated")
+        add("--conf", help="KEY=VALUE for the session; may be repeated", **more)
         if self.add_options is None:
             _add_own_options(parser, self.settings)
         else:
@@ -358,12 +363,12 @@ class Pipeline(Generic[S]):
 
 def _add_own_options(parser: argparse.ArgumentParser, settings: type[PipelineSettings]) -> None:
     """An option for each setting that not every pipeline has; one without a default is required."""
-    types, common = get_type_hints(settings), {field.name for field in fields(PipelineSettings)}
-    for field in fields(settings):
-        if field.name not in common:
-            needed = field.default is MISSING
+    types, common = get_type_hints(settings), {each.name for each in fields(PipelineSettings)}
+    for each in fields(settings):
+        if each.name not in common:
+            needed = each.default is MISSING
             text = f"setting of this pipeline ({'required' if needed else 'default: %(default)s'})"
-            option, read = f"--{field.name.replace('_', '-')}", _make_reader(types[field.name])
+            option, read = f"--{each.name.replace('_', '-')}", _make_reader(types[each.name])
             parser.add_argument(option, type=read, required=needed, help=text)
 
 

@@ -10,7 +10,17 @@ from typing import Any
 
 from rheostat.errors import Fault, InputError
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record, SessionRecord
-from rheostat.model import Assessment, Decision, Nodes, Objective, Outcome, OutcomeStatus, Reason
+from rheostat.model import (
+    Assessment,
+    Decision,
+    Nodes,
+    Objective,
+    Outcome,
+    OutcomeStatus,
+    Reason,
+    SheddingPlan,
+    SinkAccuracy,
+)
 from rheostat.report.score import changes_asked, samples_of
 from rheostat.report.times import clock, day_and_clock, duration
 from rheostat.text import count, executors, names, per_second, percent, records, several
@@ -138,6 +148,7 @@ def explain_decision(cycle: Cycle) -> dict[str, Any]:
             for note in decision.notes
         ],
         "placement": None if decision.placement is None else asdict(decision.placement),
+        **({} if decision.shedding is None else {"shedding": _shedding(decision.shedding)}),
         "outcome": None if outcome is None else _outcome(outcome),
         "superseded_by": cycle.superseded_by,
         "lines": _decision_lines(cycle),
@@ -167,11 +178,19 @@ def _describe_decision(cycle: Cycle) -> Iterator[tuple[str, str]]:
         moved = [("added on ", placed.add), ("given up on ", placed.leave)]
         moves = "".join(f"{what}{names(nodes)}; " for what, nodes in moved if nodes)
         yield "placed", f"{moves}then on {names(placed.use)}"
+    if decision.shedding is not None:
+        yield "kept", _why(decision.shedding.reason)
+        yield from (("accuracy", _describe_accuracy(sink)) for sink in decision.shedding.sinks)
     for projection in decision.projections:
         if projection.capacity is not None:
             used = "" if projection.utilization is None else f", {percent(projection.utilization)} used"
             yield "expected", f"{executors(projection.executors)}: {per_second(projection.capacity)}{used}"
     yield "outcome", _describe_outcome(cycle)
+
+
+def _describe_accuracy(sink: SinkAccuracy) -> str:
+    got = "not counted" if sink.measured is None else percent(sink.measured)
+    return f"{sink.sink}: {percent(sink.wanted)} wanted, {got} measured, {percent(sink.minimum)} promised"
 
 
 def _describe_outcome(cycle: Cycle) -> str:
@@ -317,6 +336,10 @@ def _describe_settings(settings: Mapping[str, Any]) -> str:
 
 def _reason(reason: Reason) -> dict[str, Any]:
     return {"code": reason.code.value, "reason": reason.text, "figures": dict(reason.figures)}
+
+
+def _shedding(plan: SheddingPlan) -> dict[str, Any]:
+    return {"keep": dict(plan.keep), "sinks": [asdict(sink) for sink in plan.sinks], **_reason(plan.reason)}
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:

@@ -6,15 +6,18 @@ import html
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from rheostat.errors import Fault, InputError, to_install
 from rheostat.files import reason_of
+from rheostat.model import SheddingPlan
 from rheostat.report.score import EVERY_SCORE, Figure, Series
 
 _TITLES = ("Load, records/s", "Backlog, records", "Lag against the objective, s", "Executors")
+_ACCURACY = "Accuracy of the sinks, share of the offered records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,13 @@ class Page:
     tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
 
 
-def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Path:
-    """Write the report and return its path; InputError: plotly is not installed, or the file cannot be written."""
+def write_report(
+    path: Path, page: Page, run: Series, objective_s: float, beside: tuple[str, Series] | None = None
+) -> Path:
+    """Write the report and return its path; InputError: plotly is not installed, or the file cannot be written.
+
+    ``beside``: the name and the journal of another run, whose lag is shown beside that of this one.
+    """
     changes = [["second", "executors", "why", "what became of it"]]
     for decision, outcome in run.changes:
         before = "?" if decision.current is None else str(decision.current)
@@ -44,7 +52,7 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
         became = NO_OUTCOME if outcome is None else f"{outcome.status}: {outcome.reason.text}"
         changes.append([f"{decision.at - run.start:.1f}", f"{before} → {decision.target}", why, became])
     parts = [
-        _plots(run, objective_s),
+        _plots(run, objective_s, beside),
         heading("Every change of executors, and why"),
         table(changes),
         *(heading(title) + table(rows) for title, rows in page.tables.items()),
@@ -56,13 +64,17 @@ def write_report(path: Path, page: Page, run: Series, objective_s: float) -> Pat
     return write_page(path, frame(page.title, page.verdict, parts))
 
 
-def _plots(run: Series, objective_s: float) -> str:
-    figure = PlotFigure(_TITLES, "seconds since the first cycle", height=1050)
+def _plots(run: Series, objective_s: float, beside: tuple[str, Series] | None) -> str:
+    plans = [each.decision.shedding for each in run.cycles]
+    titles = (*_TITLES, _ACCURACY) if any(plans) else _TITLES
+    figure = PlotFigure(titles, "seconds since the first cycle", height=260 * len(titles))
     figure.add(1, line("arrival", run.at, run.column("arrival_rate"), BLUE))
     figure.add(1, line("processed", run.at, run.column("processed_rate"), GREEN))
     figure.add(2, line("backlog", run.at, run.column("backlog"), ORANGE))
     figure.add(2, line("excess", run.at, run.column("backlog_excess"), RED))
     figure.add(3, line("lag", run.at, run.column("lag_s"), BLUE))
+    if beside is not None:
+        figure.add(3, line(beside[0], beside[1].at, beside[1].column("lag_s"), GREY))
     figure.limit(3, objective_s)
     figure.add(4, line("target", run.at, run.targets(), GREY, shape="hv"))
     reasons = [wrapped(f"{each.decision.reason.code}: {each.decision.why}") for each in run.cycles]
@@ -83,7 +95,17 @@ def _plots(run: Series, objective_s: float) -> str:
         "hovertemplate": "%{text}",
     }
     figure.add(4, marks)
+    names = dict.fromkeys(sink.sink for plan in plans if plan is not None for sink in plan.sinks)
+    for name, color in zip(names, cycle(COLORS), strict=False):
+        for column in ("wanted", "measured"):
+            shares = [_accuracy_of(plan, name, column) for plan in plans]
+            figure.add(5, line(f"{name}, {column}", run.at, shares, color if column == "measured" else LIGHT))
     return figure.html(with_script=True)
+
+
+def _accuracy_of(plan: SheddingPlan | None, sink: str, column: str) -> float | None:
+    found = () if plan is None else plan.sinks
+    return next((getattr(each, column) for each in found if each.sink == sink), None)
 
 
 # The parts of a page: frame, tables, plots. The script of the plots is in the file.

@@ -55,7 +55,7 @@ class Replayed:
 
     @property
     def same(self) -> bool:
-        """Whether number, action, target, reason code and placement are the recorded ones."""
+        """Whether number, action, target, reason code, placement and what is kept are the recorded ones."""
         return self.decision is None or _essence(self.decision) == _essence(self.record.decision)
 
 
@@ -230,4 +230,5 @@ def _decision_json(decision: Decision) -> dict[str, Any]:
 
 
 def _essence(decision: Decision) -> tuple[Any, ...]:
-    return decision.decision_id, decision.action, decision.target, decision.reason.code, decision.placement
+    keep = None if decision.shedding is None else dict(decision.shedding.keep)
+    return decision.decision_id, decision.action, decision.target, decision.reason.code, decision.placement, keep

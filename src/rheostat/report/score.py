@@ -15,7 +15,7 @@ from typing import Any
 
 from rheostat.decide.policy import current_target
 from rheostat.journal.records import DecisionRecord, OutcomeRecord, Record
-from rheostat.model import Assessment, OutcomeStatus
+from rheostat.model import Assessment, EdgeCount, OutcomeStatus, add_counts
 
 SCORE_SCHEMA = "rheostat.score/1"
 
@@ -46,7 +46,9 @@ EVERY_SCORE: Mapping[str, Figure] = {
     "records_out": Figure("committed, or found in the sink", "records"),
     "records_lost": Figure("offered and never committed", "records"),
     "records_duplicated": Figure("committed more than once", "records"),
-    "records_shed": Figure("rejected before the query", "records"),
+    "records_shed": Figure(
+        "sim: rejected before the query; spark: dropped at an edge of the shedding graph", "records"
+    ),
     "provisioning_accuracy_o": Figure(
         "mean of max(0, supply − demand) while the load lasts; supply: executors able to work, demand: the fewest "
         "whose capacity carries the present rate (SPEC RG, S2)",
@@ -214,6 +216,17 @@ def samples_of(records: Iterable[Record]) -> list[Sample]:
             target = record.decision.target if asks else current_target(assessment)
             samples.append(Sample(record.at, assessment.executors, target, assessment.lag_s))
     return samples
+
+
+def count_edges(records: Iterable[Record]) -> tuple[EdgeCount, ...]:
+    """The counts of the shedding graph in a whole run: each batch once, also one that was seen by several cycles."""
+    batches: dict[tuple[str, int], tuple[EdgeCount, ...]] = {}
+    for record in records:
+        observation = record.observation if isinstance(record, DecisionRecord) else None
+        for query in () if observation is None else observation.queries:
+            for batch in (*query.ended, *(() if query.batch is None else (query.batch,))):
+                batches[query.query_id, batch.batch_id] = batch.edges
+    return add_counts(edge for edges in batches.values() for edge in edges)
 
 
 def _cut(samples: Sequence[Sample], start: float, end: float) -> Iterator[tuple[Sample, float, float]]:

@@ -43,12 +43,14 @@ class BatchPlan:
         read_tasks: in how many tasks it is read; 0: as the options say.
         keep: non-drop probability × 10⁶ of each edge.
         number: of the orders; None: there were none.
+        edge: at which the reader drops; None: at none.
     """
 
     begin: Positions = field(default_factory=dict)
     read_tasks: int = 0
     keep: Mapping[str, int] = field(default_factory=dict)
     number: int | None = None
+    edge: str | None = None
 
 
 def offset_to_json(positions: Positions, plan: BatchPlan | None = None) -> dict[str, Any]:
@@ -65,6 +67,8 @@ def offset_to_json(positions: Positions, plan: BatchPlan | None = None) -> dict[
         if plan.number is not None:
             keep = {edge: plan.keep[edge] for edge in sorted(plan.keep)}
             batch |= {"keep": keep, "number": plan.number, "read_tasks": plan.read_tasks}
+        if plan.edge is not None:
+            batch["edge"] = plan.edge
         found[BATCH_KEY] = batch
     return found
 
@@ -87,6 +91,7 @@ def plan_of(offset: Mapping[str, Any]) -> BatchPlan:
         read_tasks=batch.get("read_tasks", 0),
         keep=batch.get("keep", {}),
         number=batch.get("number"),
+        edge=batch.get("edge"),
     )
 
 

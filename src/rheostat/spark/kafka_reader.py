@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rheostat.config.shedding import WHOLE
 from rheostat.errors import RheostatError, UnavailableError
 from rheostat.spark.kafka_offsets import Piece
 from rheostat.spark.keep import DRAW, IDENTITY, draws, keep_mask, seed_of, signed_limit
-from rheostat.spark.orders import WHOLE
 
 if TYPE_CHECKING:
     import numpy as np

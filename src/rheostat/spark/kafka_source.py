@@ -201,7 +201,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = admit_records(begin, latest, cap)
         is_first = known == self._initial  # the checkpoint does not keep where the first batch begins
         new = {at: begin[at] for at in begin if is_first or known.get(at) != begin[at]}
-        return offset_to_json(end, _plan(new, orders))
+        return offset_to_json(end, _plan(new, orders, self._options.edge))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 (Spark's)
         """The end of the topics, for ``latestOffset`` in progress events; None: Kafka does not answer."""
@@ -264,10 +264,10 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def _plan(begin: Positions, orders: Orders | None) -> BatchPlan:
+def _plan(begin: Positions, orders: Orders | None, edge: str | None) -> BatchPlan:
     if orders is None:
-        return BatchPlan(begin)
-    return BatchPlan(begin, orders.read_tasks or 0, orders.keep, orders.number)
+        return BatchPlan(begin, edge=edge)
+    return BatchPlan(begin, orders.read_tasks or 0, orders.keep, orders.number, edge)
 
 
 class Places:

@@ -7,13 +7,17 @@ keeps the same records, edges draw independently of one another, and records of 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rheostat.spark.orders import WHOLE
+from rheostat.config.shedding import WHOLE
+from rheostat.model import EdgeCount
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from rheostat.spark.kafka_offsets import Piece
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 """Constants of SplitMix64 (Steele, Lea and Flood: Fast splittable pseudorandom number generators, 2014)."""
@@ -22,6 +26,8 @@ KEEP_ALL = (1 << 63) - 1
 """The limit of an edge that keeps everything."""
 IDENTITY, DRAW = "rheostat", "draw"
 """The column of the source by which records are known, and its field beside the limits of the edges."""
+COUNTED = "rheostat:"
+"""Before the name of an edge: the observed metrics with its counts, ``offered`` and ``kept``."""
 
 
 def seed_of(edge: str, topic: str, partition: int) -> int:
@@ -80,3 +86,23 @@ def keep_mask(seed: int, offsets: NDArray[np.int64], keep: int) -> NDArray[np.bo
         return np.ones(len(offsets), dtype=np.bool_)
     kept: NDArray[np.bool_] = draws(seed, offsets) < np.uint64(limit_of(keep))
     return kept
+
+
+_COUNTED_AT_ONCE = 1 << 20
+
+
+def count_kept(edge: str, pieces: Iterable[Piece], keep: int) -> EdgeCount:
+    """What an edge keeps of these records: exact also where tasks read them twice, as each draw is known."""
+    offered = kept = 0
+    for piece in pieces:
+        offered += piece.records
+        kept += piece.records if keep >= WHOLE else _count_drawn(edge, piece, keep)
+    return EdgeCount(edge, keep, offered, kept)
+
+
+def _count_drawn(edge: str, piece: Piece, keep: int) -> int:
+    import numpy as np
+
+    seed, starts = seed_of(edge, piece.topic, piece.partition), range(piece.start, piece.end, _COUNTED_AT_ONCE)
+    spans = (np.arange(start, min(start + _COUNTED_AT_ONCE, piece.end), dtype=np.int64) for start in starts)
+    return sum(int(keep_mask(seed, span, keep).sum()) for span in spans)

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from rheostat.config.shedding import WHOLE
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.files import replace_text
 
 ORDERS_SCHEMA = "rheostat.orders/1"
-WHOLE = 1_000_000
-"""The non-drop probability 1, as an integer."""
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,23 +16,45 @@ anything is built; a later one keeps the rows whose hash of draw and edge is bel
 
 from __future__ import annotations
 
+import shutil
+import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
 
 from rheostat.config.shedding import Edge, SheddingGraph
 from rheostat.errors import Fault, InputError
 from rheostat.spark.kafka_options import FORMAT
-from rheostat.spark.keep import DRAW, IDENTITY, KEEP_ALL
+from rheostat.spark.keep import COUNTED, DRAW, IDENTITY, KEEP_ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
 class Shedding:
-    """A declared graph, over the DataFrames of one application."""
+    """A declared graph, over the DataFrames of one application.
 
-    def __init__(self, graph: SheddingGraph) -> None:
+    Give it to :func:`rheostat.attach`, so that it drops records when there are no more executors to have.
+
+    Args:
+        graph: see :func:`~rheostat.config.shedding.declare_shedding`.
+        orders: the file by which sources are told what to keep; None: one of its own, which ends with the driver.
+    """
+
+    def __init__(self, graph: SheddingGraph, orders: Path | None = None) -> None:
         self.graph = graph
+        if orders is None:
+            folder = mkdtemp(prefix="rheostat-orders-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            orders = Path(folder) / "orders.json"
+        self.orders = orders
+
+    def settings(self) -> dict[str, Any]:
+        """The key ``shedding`` of Rheostat's settings."""
+        sinks = [asdict(sink) for sink in self.graph.sinks.values()]
+        return {"sinks": sinks, "sources": self.graph.sources, "tasks": self.graph.tasks, "orders": str(self.orders)}
 
     def read(self, spark: SparkSession, source: str, options: Mapping[str, str], to: str | None = None) -> DataFrame:
         """A stream of an outside source, with the column ``rheostat``.
@@ -51,19 +73,19 @@ class Shedding:
         from rheostat.spark.kafka_source import register
 
         register(spark)
-        return spark.readStream.format(FORMAT).options(**options, **self.source_options(source, to)).load()
+        return spark.readStream.format(FORMAT).options(**{**self.source_options(source, to), **options}).load()
 
     def source_options(self, source: str, to: str | None = None) -> dict[str, str]:
-        """The options of the source that name its edges."""
+        """The options of the source that name its edges and its orders."""
         if source not in self.graph.sources:
             allowed = ", ".join(self.graph.sources)
             raise InputError([Fault("source", source, allowed, "this source is not declared")])
         ends = self.graph.sources[source] if to is None else (self.graph.edge(source, to).end,)
         first = [Edge(source, end) for end in ends]
         after = dict.fromkeys(edge for each in first for edge in self.graph.edges_after(each))
-        if len(first) == 1:
-            return {"edge": str(first[0]), "edges": ",".join(map(str, after))}
-        return {"edges": ",".join(map(str, [*first, *after]))}
+        limited = after if len(first) == 1 else [*first, *after]
+        options = {"orders": str(self.orders), "edges": ",".join(map(str, limited))}
+        return options | ({"edge": str(first[0])} if len(first) == 1 else {})
 
     def shed(self, rows: DataFrame, start: str, end: str, by: Sequence[str] = ()) -> DataFrame:
         """The rows that the edge keeps.
@@ -98,7 +120,9 @@ class Shedding:
             raise InputError(faults)
         limit = F.col(IDENTITY)[str(edge)]
         drawn = F.xxhash64(*by, F.lit(end)) if by else F.xxhash64(F.col(IDENTITY)[DRAW], F.lit(str(edge)))
-        return rows.where((drawn < limit) | (limit == F.lit(KEEP_ALL)))
+        kept = (drawn < limit) | (limit == F.lit(KEEP_ALL))
+        offered = F.count(F.lit(1)).alias("offered")
+        return rows.observe(f"{COUNTED}{edge}", offered, F.count_if(kept).alias("kept")).where(kept)
 
     def weight(self, *path: tuple[str, str]) -> Column:
         """How many records a kept row stands for: Π 1 ÷ d over the edges that it has passed, each as (start, end).

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 
+from rheostat.config.shedding import WHOLE
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import LabSpec
 from rheostat.load.kafka_sink import ensure_topic
@@ -41,7 +42,7 @@ from rheostat.research.bench.harness import (
 )
 from rheostat.spark.kafka_options import FORMAT
 from rheostat.spark.kafka_source import register
-from rheostat.spark.orders import WHOLE, Orders, write_orders
+from rheostat.spark.orders import Orders, write_orders
 
 if TYPE_CHECKING:
     import pyarrow as pa

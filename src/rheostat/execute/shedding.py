@@ -1,0 +1,46 @@
+"""Writes which share of the records is to be kept to the file that the sources read their orders from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rheostat.errors import ActuationError
+from rheostat.spark.orders import Orders, write_orders
+
+_LEAST_VALID_S = 60.0
+_VALID_SAMPLES = 4
+
+
+class KeepOrders:
+    """Renews the orders of one file with each decision; they end by themselves when nobody renews them.
+
+    A file is written only once there is something to drop, and everything is kept again at the end.
+    """
+
+    def __init__(self, path: Path, sample_s: float) -> None:
+        self._path = path
+        self._valid_ms = round(1000 * max(_LEAST_VALID_S, _VALID_SAMPLES * sample_s))
+        self._is_written = False
+
+    def order(self, keep: Mapping[str, int]) -> None:
+        """Keep these shares × 10⁶ from the next batch on.
+
+        Raises:
+            ActuationError: the file cannot be written.
+        """
+        if not keep and not self._is_written:
+            return
+        now_ms = time.time_ns() // 1_000_000
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_orders(self._path, Orders(number=now_ms, until_ms=now_ms + self._valid_ms, keep=keep))
+        except OSError as error:
+            message = f"the orders of the sources cannot be written: {error}"
+            raise ActuationError(message) from error
+        self._is_written = bool(keep)
+
+    def close(self) -> None:
+        """Keep everything again."""
+        self.order({})

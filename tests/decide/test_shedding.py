@@ -1,0 +1,195 @@
+"""How much of the records is kept: the sums of Stream Economics, and the plan from one look to the next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.decide.test_guard import AT, shaped
+
+from rheostat.config.shedding import WHOLE, SheddingGraph, Sink, declare_shedding
+from rheostat.decide.shedding import (
+    SheddingState,
+    edge_shares,
+    measure_accuracy,
+    plan_shedding,
+    spread_accuracy,
+)
+from rheostat.model import Assessment, EdgeCount, ReasonCode
+
+OBJECTIVE_S = 20.0
+ONE = declare_shedding([Sink("counts", minimum_accuracy=0.4)], {"records": ["counts"]})
+BUSY = Assessment(
+    100.0,
+    executors=2,
+    arrival_rate=1000.0,
+    lag_s=12.0,
+    backlog_excess=0.0,
+    edges=(EdgeCount("records>counts", WHOLE, 5000, 5000),),
+    edges_s=10.0,
+)
+
+
+def plan(assessment: Assessment, state: SheddingState | None = None, graph: SheddingGraph = ONE, *, begin: bool = True):
+    given_state = SheddingState() if state is None else state
+    return plan_shedding(assessment, given_state, graph, objective_s=OBJECTIVE_S, may_begin=begin, acts=True)
+
+
+# The sums
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> SheddingGraph:
+    """Sources, up to three layers of tasks, and sinks; every task and sink is led to."""
+    counts = [draw(st.integers(1, 3)) for _ in range(draw(st.integers(1, 4)))]
+    layers = [[f"n{layer}{number}" for number in range(many)] for layer, many in enumerate(counts)]
+    layers.append([f"q{number}" for number in range(draw(st.integers(1, 4)))])
+    ends: dict[str, set[str]] = {name: set() for layer in layers[:-1] for name in layer}
+    for above, below in pairwise(layers):
+        for name in above:
+            ends[name].add(draw(st.sampled_from(below)))
+        for name in below:
+            ends[draw(st.sampled_from(above))].add(name)
+    sinks = [Sink(name, draw(st.integers(-2, 2)), draw(st.floats(0, 1))) for name in layers[-1]]
+    sources = {name: sorted(ends[name]) for name in layers[0]}
+    return declare_shedding(sinks, sources, {name: sorted(to) for name, to in ends.items() if name not in sources})
+
+
+@given(graphs(), st.floats(0, 1))
+def test_each_sink_gets_what_was_promised_and_the_rest_goes_by_priority(graph, mean):
+    wanted = spread_accuracy(graph, mean)
+    sinks = graph.sinks.values()
+    assert all(sink.minimum_accuracy - 1e-9 <= wanted[sink.name] <= 1 for sink in sinks)
+    assert sum(wanted.values()) == pytest.approx(
+        max(mean * len(wanted), sum(sink.minimum_accuracy for sink in sinks)), abs=1e-6
+    )
+    for above in sinks:
+        for below in sinks:
+            raised = wanted[below.name] > below.minimum_accuracy + 1e-6
+            assert not (above.priority > below.priority and raised) or wanted[above.name] == pytest.approx(1.0)
+
+
+@given(graphs(), st.floats(0, 1))
+def test_what_reaches_each_task_is_the_most_that_is_wanted_behind_it(graph, mean):
+    wanted = spread_accuracy(graph, mean)
+    keep = {str(edge): edge_shares(graph, wanted).get(str(edge), WHOLE) for edge in graph.edges}
+    assert all(0 <= share < WHOLE for share in edge_shares(graph, wanted).values())
+    counts = [EdgeCount(edge, share, WHOLE, share) for edge, share in keep.items()]
+    got = measure_accuracy(graph, counts)
+    assert got == pytest.approx(wanted, abs=1e-4)
+    assert all(got[name] >= sink.minimum_accuracy - 1e-9 for name, sink in graph.sinks.items())
+
+
+def test_the_figure_3_3_of_the_thesis():
+    graph = declare_shedding([Sink("A"), Sink("B")], {"s1": ["t"], "s2": ["t"]}, {"t": ["A", "B"]})
+    assert edge_shares(graph, {"A": 0.8, "B": 0.4}) == {"s1>t": 800_000, "s2>t": 800_000, "t>B": 500_000}
+
+
+def test_a_task_that_nobody_wants_gets_nothing():
+    graph = declare_shedding([Sink("a"), Sink("b")], {"s": ["t", "b"]}, {"t": ["a"]})
+    assert edge_shares(graph, {"a": 0.0, "b": 1.0}) == {"s>t": 0, "t>a": 0}
+
+
+def test_an_edge_that_was_not_counted_leaves_its_sink_unknown():
+    graph = declare_shedding([Sink("a"), Sink("b")], {"s": ["t"]}, {"t": ["a", "b"]})
+    counts = [EdgeCount("s>t", WHOLE, 10, 10), EdgeCount("t>a", 500_000, 10, 6)]
+    assert measure_accuracy(graph, counts) == {"a": 0.6}
+
+
+# The plan
+
+
+def test_overload_is_answered_by_the_share_that_the_executors_carry():
+    shed, state = plan(BUSY)
+    # 500/s are carried, a tenth of it stays free; 1 000/s × 12 s ÷ 10 s are due
+    assert shed.keep == {"records>counts": 400_000}
+    assert shed.reason.code is ReasonCode.SHEDDING
+    assert shed.reason.figures["carried"] == 500.0
+    assert "counts gets 40 % (as little as was promised" in shed.reason.text
+    assert state.shed_at == 100.0
+
+
+@pytest.mark.parametrize(
+    ("change", "begin"),
+    [
+        pytest.param({}, False, id="there are more executors to have"),
+        pytest.param({"lag_s": 9.0}, True, id="a short burst: less than half of the objective is used up"),
+        pytest.param({"edges_s": 3.0}, True, id="the executors carry it"),
+    ],
+)
+def test_everything_is_kept(change, begin):
+    shed, state = plan(replace(BUSY, **change), begin=begin)
+    assert (shed.keep, state.wanted, state.shed_at) == ({}, None, None)
+    assert shed.sinks[0].wanted == 1.0
+
+
+def test_what_was_dropped_counts_as_no_work():
+    _, state = plan(replace(BUSY, arrival_rate=700.0))
+    half = (EdgeCount("records>counts", 500_000, 10_000, 5000),)
+    shed, state = plan(replace(BUSY, at=115.0, edges=half, lag_s=8.0, arrival_rate=700.0), state, begin=False)
+    assert shed.reason.figures["carried"] == pytest.approx(500.0)
+    assert shed.keep == {"records>counts": math.ceil(0.9 * 500 / 700 * WHOLE)}
+    assert shed.sinks[0].measured == 0.5
+
+
+def test_shedding_ends_when_everything_can_be_kept():
+    _, state = plan(BUSY)
+    shed, state = plan(replace(BUSY, at=115.0, arrival_rate=300.0, lag_s=4.0), state, begin=False)
+    assert (shed.keep, state.wanted) == ({}, None)
+
+
+def test_a_backlog_is_worked_off_within_half_the_objective():
+    shed, _ = plan(replace(BUSY, lag_s=10.5, arrival_rate=400.0, backlog_excess=2000.0))
+    assert shed.reason.figures["due"] == pytest.approx((400 + 200) * 1.05)
+
+
+@pytest.mark.parametrize("unknown", [{"lag_s": None}, {"arrival_rate": None}])
+def test_while_figures_are_unknown_the_share_stays(unknown):
+    before, state = plan(BUSY)
+    shed, after = plan(replace(BUSY, at=115.0, edges=(), edges_s=0.0, **unknown), state)
+    assert (shed.keep, shed.reason.code) == (before.keep, ReasonCode.METRICS_MISSING)
+    assert after.wanted == state.wanted
+
+
+def test_other_executors_have_to_show_what_they_carry():
+    _, state = plan(BUSY)
+    shed, state = plan(replace(BUSY, at=115.0, executors=3, edges=(), edges_s=0.0), state)
+    assert (shed.reason.code, state.work) == (ReasonCode.METRICS_MISSING, ())
+
+
+def test_it_settles_under_a_steady_overload():
+    """A queue with batches back to back: 500/s are carried, a second is fixed, 800/s arrive."""
+    at, waiting, state, keep, lags = 0.0, 0.0, SheddingState(), WHOLE, list[float]()
+    batch_s = 2.0
+    for _ in range(60):
+        offered = 800.0 * batch_s
+        batch_s = max(2.0, 1.0 + offered * keep / WHOLE / 500.0)
+        at, waiting = at + batch_s, 800.0 * batch_s
+        count = EdgeCount("records>counts", keep, round(offered), round(offered * keep / WHOLE))
+        seen = Assessment(
+            at, executors=2, arrival_rate=800.0, lag_s=batch_s * 2, backlog_excess=max(0.0, waiting - 8000)
+        )
+        shed, state = plan(replace(seen, edges=(count,), edges_s=batch_s), state)
+        keep = shed.keep.get("records>counts", WHOLE)
+        lags.append(seen.lag_s or 0.0)
+    assert max(lags[5:]) < OBJECTIVE_S
+    assert 0.4 <= keep / WHOLE <= 0.6
+
+
+# The decision
+
+
+def test_figures_of_batches_that_dropped_records_change_nothing():
+    target, reason, _ = shaped(3, shed=SheddingState(shed_at=AT - 60))
+    assert (target, reason.code) == (5, ReasonCode.SHEDDING)
+
+
+def test_executors_that_may_be_had_go_before_shedding():
+    state = SheddingState(wanted={"counts": 0.5}, shed_at=AT)
+    target, reason, _ = shaped(None, shed=state)
+    assert (target, reason.code) == (10, ReasonCode.SHEDDING)
+    assert reason.text == "50 % of the records are kept: 5 → 10 keep all of them"
