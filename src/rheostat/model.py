@@ -92,24 +92,28 @@ class EdgeCount(NamedTuple):
     Attributes:
         edge: ``start>end``.
         keep: non-drop probability d × 10⁶ that was ordered.
+        values: at equal distances, quantiles of the values of the offered records, the least and the greatest among
+            them; empty: the edge does not drop by value.
     """
 
     edge: str
     keep: int
     offered: int
     kept: int
+    values: tuple[float, ...] = ()
 
 
 def add_counts(counts: Iterable[EdgeCount]) -> tuple[EdgeCount, ...]:
-    """One count for each edge, sorted; the order of the last one stands.
+    """One count for each edge, sorted; the order and the values of the last one stand.
 
     >>> add_counts([EdgeCount("a>b", 1_000_000, 8, 8), EdgeCount("a>b", 500_000, 8, 5)])
-    (EdgeCount(edge='a>b', keep=500000, offered=16, kept=13),)
+    (EdgeCount(edge='a>b', keep=500000, offered=16, kept=13, values=()),)
     """
     found: dict[str, EdgeCount] = {}
     for each in counts:
         before = found.get(each.edge, EdgeCount(each.edge, each.keep, 0, 0))
-        found[each.edge] = each._replace(offered=before.offered + each.offered, kept=before.kept + each.kept)
+        offered, kept = before.offered + each.offered, before.kept + each.kept
+        found[each.edge] = each._replace(offered=offered, kept=kept, values=each.values or before.values)
     return tuple([found[edge] for edge in sorted(found)])
 
 
@@ -840,6 +844,17 @@ class SinkAccuracy:
     measured: float | None = None
 
 
+class Threshold(NamedTuple):
+    """Where an edge drops by value: greater values are kept, smaller ones are not.
+
+    Attributes:
+        tied: share × 10⁶ of the records of just this value that is kept.
+    """
+
+    value: float
+    tied: int
+
+
 @dataclass(frozen=True, slots=True)
 class SheddingPlan:
     """Which share of the records is kept, and why.
@@ -847,11 +862,13 @@ class SheddingPlan:
     Attributes:
         sinks: the greatest priority first.
         keep: non-drop probability d × 10⁶ of each edge; an edge that is not named keeps everything.
+        above: of edges that drop by value, as far as values are known; until then they drop at random.
     """
 
     sinks: tuple[SinkAccuracy, ...]
     keep: Mapping[str, int]
     reason: Reason
+    above: Mapping[str, Threshold] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rheostat.model import Decision, Observation, Outcome
+from rheostat.model import Decision, Observation, Outcome, SheddingPlan
 
 if TYPE_CHECKING:
     from rheostat.learn.slow_records import Sample
@@ -42,8 +42,8 @@ class Actuator(Protocol):
 class Shedder(Protocol):
     """Tells the sources which share of the records to keep."""
 
-    def order(self, keep: Mapping[str, int]) -> None:
-        """Keep these shares × 10⁶ of the edges from the next batch on; an edge that is not named keeps everything."""
+    def order(self, plan: SheddingPlan | None) -> None:
+        """Keep what the plan says from the next batch on; None: everything."""
         ...
 
     def close(self) -> None:

@@ -14,18 +14,22 @@ from tests.decide.test_guard import AT, shaped
 from rheostat.config.shedding import WHOLE, SheddingGraph, Sink, declare_shedding
 from rheostat.decide.shedding import (
     SheddingState,
+    Values,
     edge_shares,
+    find_threshold,
+    find_thresholds,
     measure_accuracy,
     plan_shedding,
     spread_accuracy,
 )
-from rheostat.model import Assessment, EdgeCount, ReasonCode
+from rheostat.model import Assessment, EdgeCount, ReasonCode, Threshold
 
 OBJECTIVE_S = 20.0
 ONE = declare_shedding([Sink("counts", minimum_accuracy=0.4)], {"records": ["counts"]})
 BUSY = Assessment(
     100.0,
     executors=2,
+    batches=5,
     arrival_rate=1000.0,
     lag_s=12.0,
     backlog_excess=0.0,
@@ -147,6 +151,18 @@ def test_a_backlog_is_worked_off_within_half_the_objective():
     assert shed.reason.figures["due"] == pytest.approx((400 + 200) * 1.05)
 
 
+def test_where_the_lag_leaves_room_more_is_tried():
+    """Small batches, most of which is their fixed part, carry no more than arrives."""
+    small = replace(BUSY, arrival_rate=50.0, edges=(EdgeCount("records>counts", WHOLE, 100, 100),), edges_s=2.5)
+    _, state = plan(small)
+    assert state.share == pytest.approx(0.9 * 40 / 60)
+    _, state = plan(replace(small, at=102.0, lag_s=2.0, edges=()), state)
+    assert state.share == pytest.approx(0.9 * 40 / 50), "no batch has shown it yet"
+    seen = (EdgeCount("records>counts", 720_000, 100, 72),)
+    _, state = plan(replace(small, at=104.0, lag_s=2.0, edges=seen, edges_s=1.8), state)
+    assert state.share == pytest.approx(1.1 * 0.72)
+
+
 @pytest.mark.parametrize("unknown", [{"lag_s": None}, {"arrival_rate": None}])
 def test_while_figures_are_unknown_the_share_stays(unknown):
     before, state = plan(BUSY)
@@ -171,13 +187,43 @@ def test_it_settles_under_a_steady_overload():
         at, waiting = at + batch_s, 800.0 * batch_s
         count = EdgeCount("records>counts", keep, round(offered), round(offered * keep / WHOLE))
         seen = Assessment(
-            at, executors=2, arrival_rate=800.0, lag_s=batch_s * 2, backlog_excess=max(0.0, waiting - 8000)
+            at, executors=2, batches=5, arrival_rate=800.0, lag_s=batch_s * 2, backlog_excess=max(0.0, waiting - 8000)
         )
         shed, state = plan(replace(seen, edges=(count,), edges_s=batch_s), state)
         keep = shed.keep.get("records>counts", WHOLE)
         lags.append(seen.lag_s or 0.0)
     assert max(lags[5:]) < OBJECTIVE_S
     assert 0.4 <= keep / WHOLE <= 0.6
+
+
+# Edges that drop by value
+
+
+def test_values_decide_what_is_kept_and_what_was_owed_is_paid_back():
+    quantiles = tuple(float(number) for number in range(65))
+    count = EdgeCount("a>b", WHOLE // 2, 1000, 400, quantiles)
+    above, known = find_thresholds([count], {"a>b": WHOLE // 2}, {})
+    assert known["a>b"].debt == 100
+    # a tenth of the records is owed, a quarter of it is paid back at once: 0.525 are kept
+    assert above["a>b"].value == pytest.approx(64 * 0.475)
+    assert above["a>b"].tied == 0
+    later, known = find_thresholds([], {"a>b": WHOLE // 2}, known)
+    assert later == {"a>b": Threshold(32.0, 0)}
+    assert find_thresholds([count._replace(keep=WHOLE, kept=1000)], {}, known) == ({}, {"a>b": Values(quantiles)})
+
+
+@given(st.lists(st.integers(0, 20), min_size=65, max_size=65), st.floats(0, 1))
+def test_the_share_is_met_however_many_records_have_one_value(values, share):
+    quantiles = sorted(map(float, values))
+    threshold = find_threshold(quantiles, share)
+    kept = 0.0
+    for low, high in pairwise(quantiles):
+        if low == high == threshold.value:
+            kept += threshold.tied / WHOLE
+        elif high > threshold.value:
+            kept += 1.0 if low >= threshold.value else (high - threshold.value) / (high - low)
+    assert kept / 64 == pytest.approx(share, abs=1e-6)
+    assert 0 <= threshold.tied <= WHOLE
 
 
 # The decision

@@ -22,7 +22,7 @@ from rheostat.decide.effectiveness import settled_rate
 from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name_causes
 from rheostat.decide.placement import Placing
 from rheostat.decide.policy import Policy, current_target
-from rheostat.decide.shedding import SheddingState, plan_shedding
+from rheostat.decide.shedding import WARM, SheddingState, plan_shedding
 from rheostat.decide.state import (
     AN_HOUR_S,
     GuardState,
@@ -420,14 +420,16 @@ def _plan_shedding(
     """What is kept of the records: all, while there are more executors to have."""
     if settings.shedding is None:
         return None, context.shedding
-    refused_until = context.state.no_room_until
-    no_room = refused_until is not None and context.assessment.at < refused_until
+    assessment, most = context.assessment, context.bounds.maximum
+    refused_until, there = context.state.no_room_until, assessment.executors or 0
+    no_room = refused_until is not None and assessment.at < refused_until
+    at_most = shaped.target >= most and there >= most
     return plan_shedding(
-        context.assessment,
+        assessment,
         context.shedding,
         settings.shedding,
         objective_s=settings.objective.lag_s,
-        may_begin=shaped.target >= context.bounds.maximum or no_room,
+        may_begin=(at_most or no_room) and assessment.batches >= WARM,
         acts=context.active,
     )
 

@@ -8,19 +8,36 @@ a short burst loses nothing, and ends when all records can be kept.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
 
 from rheostat.config.shedding import WHOLE, Edge, SheddingGraph
-from rheostat.model import Assessment, EdgeCount, Reason, ReasonCode, SheddingPlan, SinkAccuracy
+from rheostat.model import Assessment, EdgeCount, Reason, ReasonCode, SheddingPlan, SinkAccuracy, Threshold
 from rheostat.text import executors, per_second, percent, seconds
 
 _ROOM = 0.9
 """Share of what executors carry that is planned with: with all of it, long batches would stay long."""
+WARM = 2
+"""Batches at a number of executors, from which on they show what the executors carry: the first one may be cold."""
+_SMALL_LAG, _TRY_MORE = 0.25, 1.1
+"""Lag ÷ the objective's below which more is kept than batches show to be possible, and how much more."""
 _MOST_WORK = 4
 """Looks at the work that are remembered."""
+
+
+class Values(NamedTuple):
+    """What is known of the values of an edge that drops by value.
+
+    Attributes:
+        quantiles: of the offered records, newest.
+        debt: records that should have been kept so far, and were not.
+    """
+
+    quantiles: tuple[float, ...]
+    debt: float = 0.0
 
 
 class Work(NamedTuple):
@@ -44,12 +61,14 @@ class SheddingState:
         shed_at: when records were last dropped.
         executors: number at which ``work`` was done.
         work: newest last.
+        by_value: of the edges that drop by value.
     """
 
     wanted: Mapping[str, float] | None = None
     shed_at: float | None = None
     executors: int | None = None
     work: tuple[Work, ...] = ()
+    by_value: Mapping[str, Values] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
@@ -74,31 +93,40 @@ def plan_shedding(
         graph: with what was promised.
         objective_s: the lag that must hold.
         may_begin: whether there are no more executors to have; shedding that has begun goes on in any case.
-        acts: whether the plan is carried out.
+        acts: whether the plan is carried out; else everything is kept.
     """
     measured = measure_accuracy(graph, assessment.edges)
     state = _remember_work(assessment, state, graph, measured)
-    share, reason = _find_share(assessment, state, objective_s, may_begin=may_begin)
+    ordered = {} if state.wanted is None else edge_shares(graph, state.wanted)
+    is_seen = bool(assessment.edges) and all(each.keep == ordered.get(each.edge, WHOLE) for each in assessment.edges)
+    begins = may_begin and acts
+    share, reason = _find_share(assessment, state, objective_s, may_begin=begins, is_seen=is_seen)
     wanted = spread_accuracy(graph, share)
     keep = edge_shares(graph, wanted)
     sheds = bool(keep)
+    above, by_value = find_thresholds(assessment.edges, keep, state.by_value)
     if sheds:
         parts = [f"{name} gets {percent(wanted[name])}" for name in wanted]
         short = " (as little as was promised, and too much for the lag)" if _is_least(graph, wanted) else ""
         reason = replace(reason, text=f"{reason.text}: {', '.join(parts)}{short}")
     dropped = any(each.kept < each.offered for each in assessment.edges)
-    shed_at = assessment.at if dropped or (sheds and acts) else state.shed_at
+    shed_at = assessment.at if dropped or sheds else state.shed_at
     sinks = [
         SinkAccuracy(sink.name, sink.minimum_accuracy, wanted[sink.name], measured.get(sink.name))
         for sink in sorted(graph.sinks.values(), key=lambda each: (-each.priority, each.name))
     ]
-    return SheddingPlan(tuple(sinks), keep, reason), replace(state, wanted=wanted if sheds else None, shed_at=shed_at)
+    state = replace(state, wanted=wanted if sheds and acts else None, shed_at=shed_at, by_value=by_value)
+    return SheddingPlan(tuple(sinks), keep, reason, above), state
 
 
 def _find_share(
-    assessment: Assessment, state: SheddingState, objective_s: float, *, may_begin: bool
+    assessment: Assessment, state: SheddingState, objective_s: float, *, may_begin: bool, is_seen: bool
 ) -> tuple[float, Reason]:
-    """The mean accuracy that the executors carry."""
+    """The mean accuracy that the executors carry.
+
+    A batch has a fixed part, so small batches carry less than large ones would. Where the lag leaves room, and the
+    share that is ordered ``is_seen`` in the batches that have ended, a greater one is tried.
+    """
     rate, lag_s, busy_s = assessment.arrival_rate, assessment.lag_s, sum(each.busy_s for each in state.work)
     begun = state.wanted is not None
     if not begun and not (may_begin and lag_s is not None and lag_s > objective_s / 2):
@@ -109,6 +137,8 @@ def _find_share(
     carried = sum(each.records for each in state.work) / busy_s
     due = (rate + (assessment.backlog_excess or 0.0) / (objective_s / 2)) * max(1.0, 2 * lag_s / objective_s)
     share = min(1.0, _ROOM * carried / due) if due else 1.0
+    if begun and lag_s < _SMALL_LAG * objective_s:
+        share = min(1.0, max(share, state.share * (_TRY_MORE if is_seen else 1.0)))
     figures = {"carried": carried, "due": due, "lag_s": lag_s, "share": share}
     there = "the executors" if assessment.executors is None else executors(assessment.executors)
     text = f"{per_second(rate)} arrive, {there} carry {per_second(carried)}, the lag is {seconds(lag_s)}"
@@ -128,7 +158,7 @@ def _remember_work(
     if assessment.executors != state.executors:
         state = replace(state, executors=assessment.executors, work=())
     offered = _count_offered(graph, assessment.edges)
-    if not offered or not assessment.edges_s or not measured:
+    if not offered or not assessment.edges_s or not measured or assessment.batches < WARM:
         return state
     work = Work(offered * sum(measured.values()) / len(measured), assessment.edges_s)
     return replace(state, work=(*state.work, work)[-_MOST_WORK:])
@@ -220,3 +250,49 @@ def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, 
         if keep < WHOLE:
             shares[str(edge)] = keep
     return shares
+
+
+# Thresholds of edges that drop by value
+
+
+_PAID_BACK = 0.25
+"""Share of the debt that one look pays back."""
+
+
+def find_thresholds(
+    counts: Iterable[EdgeCount], keep: Mapping[str, int], before: Mapping[str, Values]
+) -> tuple[dict[str, Threshold], dict[str, Values]]:
+    """The thresholds of edges that drop by value, for the shares that are to be kept, and what is known of them.
+
+    Values change between the batch that they are known of and the one that is dropped from. What that keeps too much
+    or too little is a debt, which the share of later batches pays back: so the share is met in expectation.
+    """
+    known = dict(before)
+    offered = {}
+    for each in counts:
+        if each.values:
+            wanted, offered[each.edge] = each.offered * each.keep / WHOLE, each.offered
+            owed = before[each.edge].debt if each.edge in before else 0.0
+            known[each.edge] = Values(each.values, owed + wanted - each.kept if each.keep < WHOLE else 0.0)
+    above = {}
+    for edge, values in known.items():
+        if edge in keep:
+            paid = _PAID_BACK * values.debt / offered[edge] if offered.get(edge) else 0.0
+            above[edge] = find_threshold(values.quantiles, min(1.0, max(0.0, keep[edge] / WHOLE + paid)))
+    return above, known
+
+
+def find_threshold(quantiles: Sequence[float], share: float) -> Threshold:
+    """The value above which this share of the records lies; of a value that many have, only some are kept.
+
+    >>> find_threshold([0.0, 1.0, 2.0, 3.0, 4.0], 0.3), find_threshold([0.0, 5.0, 5.0, 5.0, 9.0], 0.5)
+    (Threshold(value=2.8, tied=0), Threshold(value=5.0, tied=500000))
+    """
+    parts = len(quantiles) - 1
+    place = (1.0 - share) * parts
+    number = min(int(place), parts - 1)
+    low, high = quantiles[number], quantiles[number + 1]
+    if low < high:
+        return Threshold(round(low + (place - number) * (high - low), 12), 0)
+    first, last = bisect_left(quantiles, low), bisect_right(quantiles, low) - 1
+    return Threshold(low, round(WHOLE * (last - place) / (last - first)))

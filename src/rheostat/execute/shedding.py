@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from rheostat.errors import ActuationError
+from rheostat.model import SheddingPlan
 from rheostat.spark.orders import Orders, write_orders
 
 _LEAST_VALID_S = 60.0
@@ -24,18 +24,19 @@ class KeepOrders:
         self._valid_ms = round(1000 * max(_LEAST_VALID_S, _VALID_SAMPLES * sample_s))
         self._is_written = False
 
-    def order(self, keep: Mapping[str, int]) -> None:
-        """Keep these shares × 10⁶ from the next batch on.
+    def order(self, plan: SheddingPlan | None) -> None:
+        """Keep what the plan says from the next batch on.
 
         Raises:
             ActuationError: the file cannot be written.
         """
+        keep, above = ({}, {}) if plan is None else (plan.keep, plan.above)
         if not keep and not self._is_written:
             return
         now_ms = time.time_ns() // 1_000_000
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_orders(self._path, Orders(number=now_ms, until_ms=now_ms + self._valid_ms, keep=keep))
+            write_orders(self._path, Orders(number=now_ms, until_ms=now_ms + self._valid_ms, keep=keep, above=above))
         except OSError as error:
             message = f"the orders of the sources cannot be written: {error}"
             raise ActuationError(message) from error
@@ -43,4 +44,4 @@ class KeepOrders:
 
     def close(self) -> None:
         """Keep everything again."""
-        self.order({})
+        self.order(None)

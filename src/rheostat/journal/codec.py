@@ -41,6 +41,7 @@ from rheostat.journal.records import (
     counted,
     decision_from_json,
     decision_to_json,
+    edges_from_json,
     outcome_from_json,
     outcome_to_json,
 )
@@ -50,7 +51,6 @@ from rheostat.model import (
     Batch,
     Cluster,
     Decision,
-    EdgeCount,
     Gap,
     NodeReading,
     Nodes,
@@ -406,7 +406,7 @@ def _batch_row(batch: Batch) -> list[Any]:
 def _batch(row: list[Any]) -> Batch:
     values = {**_LATER, **dict(zip((*_BATCH, *_LATER), row, strict=False))}
     values["stages"] = tuple([StageWork(*stage) for stage in values["stages"]])
-    values["edges"] = tuple([EdgeCount(*edge) for edge in values["edges"]])
+    values["edges"] = edges_from_json(values["edges"])
     return Batch(**{**values, "offsets": tuple(values["offsets"])})
 
 

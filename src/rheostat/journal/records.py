@@ -28,6 +28,7 @@ from rheostat.model import (
     SheddingPlan,
     SinkAccuracy,
     StageLoad,
+    Threshold,
     Unmeasured,
 )
 
@@ -157,7 +158,7 @@ def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None
     if "stages" in values:
         values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])
     if "edges" in values:
-        values["edges"] = tuple(EdgeCount(*edge) for edge in values["edges"])
+        values["edges"] = edges_from_json(values["edges"])
     if "idle_s" in values:
         values["idle_s"] = _expand_runs(values["idle_s"])
     return Assessment(**values, nodes=nodes)
@@ -222,14 +223,21 @@ def decision_from_json(data: Mapping[str, Any], at: float) -> Decision:
     )
 
 
+def edges_from_json(rows: Iterable[Any]) -> tuple[EdgeCount, ...]:
+    """The counts of edges, each as a list; quantiles come last."""
+    return tuple([EdgeCount(*counts)._replace(values=tuple(values)) for *counts, values in rows])
+
+
 def _shedding_to_json(plan: SheddingPlan) -> list[Any]:
     sinks = [[each.sink, each.minimum, _round(each.wanted), _round(each.measured)] for each in plan.sinks]
-    return [sinks, dict(plan.keep), _reason_to_json(plan.reason)]
+    above = {edge: list(threshold) for edge, threshold in plan.above.items()}
+    return [sinks, dict(plan.keep), _reason_to_json(plan.reason), *([above] if above else [])]
 
 
 def _shedding_from_json(data: list[Any]) -> SheddingPlan:
-    sinks, keep, reason = data
-    return SheddingPlan(tuple([SinkAccuracy(*sink) for sink in sinks]), keep, _reason_from_json(reason))
+    sinks, keep, reason, *rest = data
+    above = {edge: Threshold(*threshold) for found in rest for edge, threshold in found.items()}
+    return SheddingPlan(tuple([SinkAccuracy(*sink) for sink in sinks]), keep, _reason_from_json(reason), above)
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:

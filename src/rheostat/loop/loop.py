@@ -237,7 +237,7 @@ class Loop:
         if self._shedder is None or decision.shedding is None or self._settings.mode != "act":
             return
         try:
-            self._shedder.order({} if self._state.requests.paused else decision.shedding.keep)
+            self._shedder.order(None if self._state.requests.paused else decision.shedding)
         except Exception as error:
             self._failures.add(error)
 

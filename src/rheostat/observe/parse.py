@@ -148,7 +148,8 @@ def _count_edges(event: Mapping[str, Any]) -> tuple[EdgeCount, ...]:
     for name, counts in (event.get("observedMetrics") or {}).items():
         edge = name.removeprefix(COUNTED)
         if edge != name:
-            found.append(EdgeCount(edge, keep.get(edge, WHOLE), counts["offered"], counts["kept"]))
+            values = tuple(counts.get("values") or ())
+            found.append(EdgeCount(edge, keep.get(edge, WHOLE), counts["offered"], counts["kept"], values))
     return add_counts(found)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from rheostat.model import Threshold
 from rheostat.spark.kafka_admin import Place
 from rheostat.spark.log_files import shares
 
@@ -44,6 +45,7 @@ class BatchPlan:
         keep: non-drop probability × 10⁶ of each edge.
         number: of the orders; None: there were none.
         edge: at which the reader drops; None: at none.
+        above: where edges drop by value.
     """
 
     begin: Positions = field(default_factory=dict)
@@ -51,6 +53,7 @@ class BatchPlan:
     keep: Mapping[str, int] = field(default_factory=dict)
     number: int | None = None
     edge: str | None = None
+    above: Mapping[str, Threshold] = field(default_factory=dict)
 
 
 def offset_to_json(positions: Positions, plan: BatchPlan | None = None) -> dict[str, Any]:
@@ -69,6 +72,8 @@ def offset_to_json(positions: Positions, plan: BatchPlan | None = None) -> dict[
             batch |= {"keep": keep, "number": plan.number, "read_tasks": plan.read_tasks}
         if plan.edge is not None:
             batch["edge"] = plan.edge
+        if plan.above:  # Spark takes no floats in an offset
+            batch["above"] = {edge: f"{at.value!r} {at.tied}" for edge, at in sorted(plan.above.items())}
         found[BATCH_KEY] = batch
     return found
 
@@ -92,7 +97,13 @@ def plan_of(offset: Mapping[str, Any]) -> BatchPlan:
         keep=batch.get("keep", {}),
         number=batch.get("number"),
         edge=batch.get("edge"),
+        above={edge: _threshold(text) for edge, text in batch.get("above", {}).items()},
     )
+
+
+def _threshold(text: str) -> Threshold:
+    value, tied = text.split()
+    return Threshold(float(value), int(tied))
 
 
 def pieces_between(start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Piece]:

@@ -46,6 +46,7 @@ _NAMES = (
     "startingTimestamp",
     "subscribe",
     "subscribePattern",
+    "valued",
 )
 _BY_LOWER = {name.lower(): name for name in _NAMES}
 _ENDING = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
@@ -92,6 +93,7 @@ class KafkaOptions:
         orders: file with the orders of the controller; None: there are none.
         edge: at which the reader drops records; None: at none.
         edges: later ones.
+        valued: those of them that drop by value.
     """
 
     subscription: Subscription
@@ -110,11 +112,16 @@ class KafkaOptions:
     orders: str | None = None
     edge: str | None = None
     edges: tuple[str, ...] = ()
+    valued: tuple[str, ...] = ()
 
     @property
     def limited_edges(self) -> tuple[str, ...]:
         """Those whose limits stand in the column ``rheostat``; without any there is no such column."""
         return self.edges if self.edge is None else (self.edge, *self.edges)
+
+
+def _names_in(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def parse_kafka_options(options: Mapping[str, str], *, streaming: bool) -> KafkaOptions:
@@ -142,7 +149,8 @@ def parse_kafka_options(options: Mapping[str, str], *, streaming: bool) -> Kafka
         group_prefix=given.values.get("groupIdPrefix", _GROUP),
         orders=given.values.get("orders"),
         edge=given.values.get("edge") or None,
-        edges=tuple(name.strip() for name in given.values.get("edges", "").split(",") if name.strip()),
+        edges=_names_in(given.values.get("edges", "")),
+        valued=_names_in(given.values.get("valued", "")),
     )
     if parsed.cap is not None and parsed.least is not None and parsed.least > parsed.cap:
         allowed = f"at most maxOffsetsPerTrigger, {parsed.cap}"

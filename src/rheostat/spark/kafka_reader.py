@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from rheostat.config.shedding import WHOLE
 from rheostat.errors import RheostatError, UnavailableError
+from rheostat.model import Threshold
 from rheostat.spark.kafka_offsets import Piece
-from rheostat.spark.keep import DRAW, IDENTITY, draws, keep_mask, seed_of, signed_limit
+from rheostat.spark.keep import ABOVE, DRAW, IDENTITY, draws, keep_mask, limits_of, seed_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,6 +56,8 @@ class ReadSettings:
         edge: at which the reader drops; None: at none.
         limited_edges: whose limits stand in the column ``rheostat``; without any there is no such column.
         keep: share × 10⁶ that each edge keeps.
+        valued: edges that drop by value, whose thresholds stand in that column.
+        above: those that are known.
     """
 
     client: tuple[tuple[str, str], ...]
@@ -65,6 +68,8 @@ class ReadSettings:
     edge: str | None = None
     limited_edges: tuple[str, ...] = ()
     keep: Mapping[str, int] = field(default_factory=dict)
+    valued: tuple[str, ...] = ()
+    above: Mapping[str, Threshold] = field(default_factory=dict)
 
 
 def read_piece(piece: Piece, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
@@ -199,7 +204,7 @@ class _Columns:
     def __init__(self, piece: Piece, settings: ReadSettings) -> None:
         self._piece, self._settings = piece, settings
         self._share = WHOLE if settings.edge is None else settings.keep.get(settings.edge, WHOLE)
-        self._limits = {edge: signed_limit(settings.keep.get(edge, WHOLE)) for edge in settings.limited_edges}
+        self._limits = limits_of(settings.limited_edges, settings.keep, settings.above)
 
     def build(self, messages: Sequence[Message]) -> Iterator[pa.RecordBatch]:
         import numpy as np
@@ -227,13 +232,17 @@ class _Columns:
         yield pa.RecordBatch.from_pydict(columns)
 
     def _identity(self, offsets: NDArray[np.int64]) -> pa.StructArray:
-        """What :mod:`rheostat.spark.shedding` knows records by: a draw of their own, and the limit of each edge."""
+        """What :mod:`rheostat.spark.shedding` knows records by: a draw of their own, and the limits of the edges."""
         import numpy as np
         import pyarrow as pa
 
         drawn = draws(self._seed(""), offsets).view(np.int64)
-        limits = [pa.repeat(pa.scalar(limit, type=pa.int64()), len(offsets)) for limit in self._limits.values()]
-        return pa.StructArray.from_arrays([pa.array(drawn), *limits], names=[DRAW, *self._limits])
+        limits = {edge: pa.scalar(limit, type=pa.int64()) for edge, limit in self._limits.items()}
+        for edge in self._settings.valued:
+            threshold = self._settings.above.get(edge)
+            limits[f"{edge}{ABOVE}"] = pa.scalar(None if threshold is None else threshold.value, type=pa.float64())
+        repeated = [pa.repeat(limit, len(offsets)) for limit in limits.values()]
+        return pa.StructArray.from_arrays([pa.array(drawn), *repeated], names=[DRAW, *limits])
 
     def _seed(self, edge: str) -> int:
         return seed_of(edge, self._piece.topic, self._piece.partition)

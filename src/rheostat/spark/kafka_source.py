@@ -43,7 +43,7 @@ from rheostat.spark.kafka_offsets import (
 from rheostat.spark.kafka_options import EARLIEST, FORMAT, LATEST, Bound, KafkaOptions, parse_kafka_options
 from rheostat.spark.kafka_reader import ReadSettings, read_piece
 from rheostat.spark.kafka_topics import KafkaTopics
-from rheostat.spark.keep import DRAW, IDENTITY
+from rheostat.spark.keep import ABOVE, DRAW, IDENTITY
 from rheostat.spark.orders import Orders, OrdersFile
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class KafkaSource(DataSource):
         """
         options = self._parse_for_either()
         limits = "".join(f", `{edge}`: LONG" for edge in options.limited_edges)
+        limits += "".join(f", `{edge}{ABOVE}`: DOUBLE" for edge in options.valued)
         identity = f", {IDENTITY} STRUCT<{DRAW}: LONG{limits}>" if limits else ""
         return _SCHEMA + (_HEADERS if options.has_headers else "") + identity
 
@@ -130,6 +131,8 @@ def _plan_tasks(options: KafkaOptions, pieces: list[Piece], plan: BatchPlan) -> 
         edge=options.edge,
         limited_edges=options.limited_edges,
         keep=plan.keep,
+        valued=options.valued,
+        above=plan.above,
     )
     tasks = plan.read_tasks or (None if options.least_tasks is None else max(options.least_tasks, len(pieces)))
     shared = share_tasks(pieces, tasks, options.most_task_records)
@@ -267,7 +270,7 @@ def _now_ms() -> int:
 def _plan(begin: Positions, orders: Orders | None, edge: str | None) -> BatchPlan:
     if orders is None:
         return BatchPlan(begin, edge=edge)
-    return BatchPlan(begin, orders.read_tasks or 0, orders.keep, orders.number, edge)
+    return BatchPlan(begin, orders.read_tasks or 0, orders.keep, orders.number, edge, orders.above)
 
 
 class Places:

@@ -7,11 +7,11 @@ keeps the same records, edges draw independently of one another, and records of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rheostat.config.shedding import WHOLE
-from rheostat.model import EdgeCount
+from rheostat.model import EdgeCount, Threshold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +26,10 @@ KEEP_ALL = (1 << 63) - 1
 """The limit of an edge that keeps everything."""
 IDENTITY, DRAW = "rheostat", "draw"
 """The column of the source by which records are known, and its field beside the limits of the edges."""
+ABOVE = ":above"
+"""After the name of an edge: the field of that column with the value above which records are kept."""
 COUNTED = "rheostat:"
-"""Before the name of an edge: the observed metrics with its counts, ``offered`` and ``kept``."""
+"""Before the name of an edge: the observed metrics with its counts, ``offered``, ``kept`` and ``values``."""
 
 
 def seed_of(edge: str, topic: str, partition: int) -> int:
@@ -65,6 +67,16 @@ def signed_limit(keep: int) -> int:
     (True, 0, True)
     """
     return KEEP_ALL if keep >= WHOLE else limit_of(keep) - (1 << 63)
+
+
+def limits_of(edges: Iterable[str], keep: Mapping[str, int], above: Mapping[str, Threshold]) -> dict[str, int]:
+    """The limit of each edge; of one that drops by value, that of the records at its threshold."""
+    limits = {}
+    for edge in edges:
+        share = keep.get(edge, WHOLE)
+        drops_by_value = share < WHOLE and edge in above
+        limits[edge] = signed_limit(min(above[edge].tied, WHOLE - 1) if drops_by_value else share)
+    return limits
 
 
 def draws(seed: int, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:

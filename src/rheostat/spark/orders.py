@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 from rheostat.config.shedding import WHOLE
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.files import replace_text
+from rheostat.model import Threshold
 
 ORDERS_SCHEMA = "rheostat.orders/1"
 
@@ -34,6 +36,7 @@ class Orders:
         records: the most records of a batch; None: as the options say.
         paused: no batch begins.
         keep: the non-drop probability of each edge × 10⁶; an edge that is not named keeps everything.
+        above: where edges drop by value; one that is not named drops at random.
     """
 
     number: int
@@ -42,9 +45,10 @@ class Orders:
     records: int | None = None
     paused: bool = False
     keep: Mapping[str, int] = field(default_factory=dict)
+    above: Mapping[str, Threshold] = field(default_factory=dict)
 
 
-_NAMES = ("schema", "number", "until_ms", "read_tasks", "records", "paused", "keep")
+_NAMES = ("schema", "number", "until_ms", "read_tasks", "records", "paused", "keep", "above")
 
 
 def parse_orders(text: str) -> Orders:
@@ -87,9 +91,22 @@ def parse_orders(text: str) -> Orders:
             for edge, value in keep.items()
             if not (_is_count(value, 0) and value <= WHOLE)
         ]
+    above = given.get("above", {})
+    if not (isinstance(above, dict) and all(_is_threshold(each) for each in above.values())):
+        allowed = '{"edge": [value, 0 to 1000000], …}'
+        faults.append(Fault("orders.above", repr(above), allowed, "the order is not understood"))
     if faults:
         raise InputError(faults)
-    return Orders(**{name: value for name, value in given.items() if name != "schema" and value is not None})
+    known = {name: value for name, value in given.items() if name != "schema" and value is not None}
+    return Orders(**{**known, "above": {edge: Threshold(*each) for edge, each in above.items()}})
+
+
+def _is_threshold(given: object) -> bool:
+    if not isinstance(given, list) or len(given) != 2:
+        return False
+    value, tied = given
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number and _is_count(tied, 0) and tied <= WHOLE
 
 
 def _is_count(value: object, least: int) -> bool:
@@ -98,7 +115,7 @@ def _is_count(value: object, least: int) -> bool:
 
 def write_orders(path: Path, orders: Orders) -> None:
     """Replace the orders in a file at once."""
-    replace_text(path, json.dumps({"schema": ORDERS_SCHEMA, **asdict(orders), "keep": dict(orders.keep)}))
+    replace_text(path, json.dumps({"schema": ORDERS_SCHEMA, **asdict(orders)}))
 
 
 class Pause:

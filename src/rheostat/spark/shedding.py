@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import mkdtemp
@@ -27,10 +27,15 @@ from typing import TYPE_CHECKING, Any
 from rheostat.config.shedding import Edge, SheddingGraph
 from rheostat.errors import Fault, InputError
 from rheostat.spark.kafka_options import FORMAT
-from rheostat.spark.keep import COUNTED, DRAW, IDENTITY, KEEP_ALL
+from rheostat.spark.keep import ABOVE, COUNTED, DRAW, IDENTITY, KEEP_ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+_QUANTILES = [number / 64 for number in range(65)]
+_PRECISION = 1000
+_LEAST_VALUE = -1.7976931348623157e308
 
 
 class Shedding:
@@ -41,10 +46,17 @@ class Shedding:
     Args:
         graph: see :func:`~rheostat.config.shedding.declare_shedding`.
         orders: the file by which sources are told what to keep; None: one of its own, which ends with the driver.
+        by_value: edges, each as (start, end), that keep the records of greater value first.
+
+    Raises:
+        InputError: an edge is not declared.
     """
 
-    def __init__(self, graph: SheddingGraph, orders: Path | None = None) -> None:
+    def __init__(
+        self, graph: SheddingGraph, orders: Path | None = None, by_value: Iterable[tuple[str, str]] = ()
+    ) -> None:
         self.graph = graph
+        self._by_value = frozenset(graph.edge(*edge) for edge in by_value)
         if orders is None:
             folder = mkdtemp(prefix="rheostat-orders-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -83,11 +95,17 @@ class Shedding:
         ends = self.graph.sources[source] if to is None else (self.graph.edge(source, to).end,)
         first = [Edge(source, end) for end in ends]
         after = dict.fromkeys(edge for each in first for edge in self.graph.edges_after(each))
-        limited = after if len(first) == 1 else [*first, *after]
+        by_reader = len(first) == 1 and first[0] not in self._by_value
+        limited = list(after) if by_reader else [*first, *after]
         options = {"orders": str(self.orders), "edges": ",".join(map(str, limited))}
-        return options | ({"edge": str(first[0])} if len(first) == 1 else {})
+        if by_reader:
+            options["edge"] = str(first[0])
+        valued = [str(edge) for edge in limited if edge in self._by_value]
+        return options | ({"valued": ",".join(valued)} if valued else {})
 
-    def shed(self, rows: DataFrame, start: str, end: str, by: Sequence[str] = ()) -> DataFrame:
+    def shed(
+        self, rows: DataFrame, start: str, end: str, by: Sequence[str] = (), value: Column | None = None
+    ) -> DataFrame:
         """The rows that the edge keeps.
 
         Args:
@@ -97,6 +115,9 @@ class Shedding:
             by: columns of a key: records with equal values are kept or dropped together, with all edges that lead to
                 ``end``. So both inputs of a join keep the same keys, if both edges have the same share, and a group is
                 aggregated whole or not at all: the accuracy is then that of the number of groups.
+            value: a number for each record, of an edge in ``by_value``: records of greater value are kept first; null
+                is the least. Which value is great enough follows from the batches before, so the share is met in
+                expectation, not in each batch.
 
         Raises:
             InputError: the edge is not declared, or a column is missing. After an aggregation, a join or a distinct no
@@ -116,21 +137,46 @@ class Shedding:
                 "aggregation, a join or a distinct; by= drops whole keys there"
             )
             faults.append(Fault("rows", f"no column {IDENTITY}", f"rows with the column {IDENTITY}", message))
+        faults += self._check_value(edge, by, value)
         if faults:
             raise InputError(faults)
         limit = F.col(IDENTITY)[str(edge)]
         drawn = F.xxhash64(*by, F.lit(end)) if by else F.xxhash64(F.col(IDENTITY)[DRAW], F.lit(str(edge)))
         kept = (drawn < limit) | (limit == F.lit(KEEP_ALL))
-        offered = F.count(F.lit(1)).alias("offered")
-        return rows.observe(f"{COUNTED}{edge}", offered, F.count_if(kept).alias("kept")).where(kept)
+        metrics = [F.count(F.lit(1)).alias("offered")]
+        if value is not None:
+            worth = F.coalesce(value.cast("double"), F.lit(_LEAST_VALUE))
+            above = F.col(IDENTITY)[f"{edge}{ABOVE}"]
+            decided = F.when(worth == above, drawn < limit).otherwise(worth > above)
+            kept = F.when((limit == F.lit(KEEP_ALL)) | above.isNull(), kept).otherwise(decided)
+            metrics.append(F.percentile_approx(worth, _QUANTILES, _PRECISION).alias("values"))
+        return rows.observe(f"{COUNTED}{edge}", *metrics, F.count_if(kept).alias("kept")).where(kept)
+
+    def _check_value(self, edge: Edge, by: Sequence[str], value: Column | None) -> Iterator[Fault]:
+        declared = edge in self._by_value
+        if declared and value is None:
+            yield Fault("value", "none", "a number for each record", f"{edge} was declared to drop by value")
+        if value is not None and not declared:
+            edges = ", ".join(sorted(map(str, self._by_value))) or "by_value=[(start, end)] of Shedding"
+            yield Fault("value", str(edge), edges, "this edge was not declared to drop by value")
+        if value is not None and by:
+            yield Fault("value", "with by=", "one of the two", "a key is kept whole, whatever its records are worth")
 
     def weight(self, *path: tuple[str, str]) -> Column:
         """How many records a kept row stands for: Π 1 ÷ d over the edges that it has passed, each as (start, end).
 
         A sum of it is an unbiased count; a sum of it times a value is an unbiased sum.
+
+        Raises:
+            InputError: an edge is not declared, or drops by value: what it keeps is no fair sample.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
+        edges = [self.graph.edge(*edge) for edge in path]
+        unfair = [str(edge) for edge in edges if edge in self._by_value]
+        if unfair:
+            allowed = "edges that drop at random"
+            raise InputError([Fault("path", ", ".join(unfair), allowed, "what is kept by value has no weight")])
         weight = F.lit(1.0)
         for start, end in path:
             limit = F.col(IDENTITY)[str(self.graph.edge(start, end))]
