@@ -18,7 +18,6 @@ from rheostat.config.models import Settings, pairs_of
 from rheostat.decide.settings_check import check_settings, no_effect
 from rheostat.errors import Fault, InputError, RefusedError, UnavailableError, attempt
 from rheostat.execute.actuator import ActuatorContext, DryRun, build_actuator, load_actuator
-from rheostat.execute.shedding import KeepOrders
 from rheostat.journal.store import Journal, StateStore
 from rheostat.loop.build import build_decision_settings, open_journal, open_sample_store, open_store
 from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
@@ -276,7 +275,11 @@ def assemble(
 
 def _build_shedder(settings: Settings) -> Shedder | None:
     orders = settings.shedding.orders
-    return None if settings.shedding.graph is None or orders is None else KeepOrders(orders, settings.sample_s)
+    if settings.shedding.graph is None or orders is None:
+        return None
+    from rheostat.execute.shedding import KeepOrders
+
+    return KeepOrders(orders, settings.sample_s)
 
 
 def _nodes_watch(settings: Settings, clock: Clock) -> NodesWatch | None:

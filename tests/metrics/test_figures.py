@@ -10,9 +10,19 @@ from tests.metrics.cycles import START, WHOLE, cycle, reading
 
 from rheostat.analyze.assess import analyze
 from rheostat.analyze.state import AnalysisSettings, AnalysisState
+from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import MemoryJournal
 from rheostat.metrics import NAMES, CountingJournal, JobMetrics
-from rheostat.model import Action, Assessment, Observation, ReasonCode
+from rheostat.model import (
+    Action,
+    Assessment,
+    EdgeCount,
+    Observation,
+    Reason,
+    ReasonCode,
+    SheddingPlan,
+    SinkAccuracy,
+)
 
 
 def scraped(metrics):
@@ -174,4 +184,8 @@ def test_text_in_labels_is_escaped():
 
 
 def test_every_name_that_there_can_be_is_listed():
-    assert {name[0] for name in told(cycle(WHOLE, reading(("t", 0, 3, 2, 1))))} == set(NAMES)
+    counted = dataclasses.replace(WHOLE, edges=(EdgeCount("in>out", 500_000, 10, 5),))
+    record = cycle(counted, reading(("t", 0, 3, 2, 1)))
+    plan = SheddingPlan((SinkAccuracy("out", 0.2, 0.5, 0.5),), {}, Reason(ReasonCode.SHEDDING, "because"))
+    decision = dataclasses.replace(record.decision, shedding=plan)
+    assert {name[0] for name in told(DecisionRecord.of(record.observation, counted, decision))} == set(NAMES)

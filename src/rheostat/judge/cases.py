@@ -286,6 +286,7 @@ UNUSED: Mapping[str, str] = {
     "allow_redone_work": "the job file says how executors go: see job.rescale",
     "journal": "rheostat simulate has --journal for it",
     "metrics": "a simulation serves none",
+    "shedding": "a simulated job keeps every record",
     "mode": "a simulated job is always scaled",
     "queries": "a simulated job has one query",
     "state": "a simulation keeps none",

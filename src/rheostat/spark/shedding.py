@@ -123,8 +123,6 @@ class Shedding:
             InputError: the edge is not declared, or a column is missing. After an aggregation, a join or a distinct no
                 row is a record of the source, even if the column is still there: drop before it.
         """
-        from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
-
         edge = self.graph.edge(start, end)
         faults = [
             Fault("by", name, ", ".join(rows.columns), f"the rows have no column {name}")
@@ -132,25 +130,37 @@ class Shedding:
             if name not in rows.columns
         ]
         if IDENTITY not in rows.columns:
-            message = (
-                "the rows are no longer records of the source: keep this column in every select, and drop before an "
-                "aggregation, a join or a distinct; by= drops whole keys there"
-            )
-            faults.append(Fault("rows", f"no column {IDENTITY}", f"rows with the column {IDENTITY}", message))
+            faults.append(_no_records())
         faults += self._check_value(edge, by, value)
         if faults:
             raise InputError(faults)
-        limit = F.col(IDENTITY)[str(edge)]
-        drawn = F.xxhash64(*by, F.lit(end)) if by else F.xxhash64(F.col(IDENTITY)[DRAW], F.lit(str(edge)))
-        kept = (drawn < limit) | (limit == F.lit(KEEP_ALL))
-        metrics = [F.count(F.lit(1)).alias("offered")]
-        if value is not None:
-            worth = F.coalesce(value.cast("double"), F.lit(_LEAST_VALUE))
-            above = F.col(IDENTITY)[f"{edge}{ABOVE}"]
-            decided = F.when(worth == above, drawn < limit).otherwise(worth > above)
-            kept = F.when((limit == F.lit(KEEP_ALL)) | above.isNull(), kept).otherwise(decided)
-            metrics.append(F.percentile_approx(worth, _QUANTILES, _PRECISION).alias("values"))
-        return rows.observe(f"{COUNTED}{edge}", *metrics, F.count_if(kept).alias("kept")).where(kept)
+        kept = _kept(edge, by, value)
+        return (_observe(rows, edge, kept, value) if rows.isStreaming else rows).where(kept)
+
+    def count(self, rows: DataFrame, start: str) -> DataFrame:
+        """The same rows, counted for each edge from ``start``: for edges that are a :meth:`shed` in ``foreachBatch``.
+
+        Spark tells what it counted on a stream, and nothing of what a function of ``foreachBatch`` counts. A function
+        with several actions has to ``persist`` the batch: each would read and count it again.
+
+        Raises:
+            InputError: no edge from there is declared, one of them drops by value, or the rows lack a column.
+        """
+        edges = [edge for edge in self.graph.edges if edge.start == start]
+        faults = [] if IDENTITY in rows.columns else [_no_records()]
+        if not edges:
+            allowed = ", ".join([*self.graph.sources, *self.graph.tasks])
+            faults.append(Fault("start", start, allowed, "no edge from there is declared"))
+        faults += [
+            Fault("start", str(edge), "edges that drop at random", "this edge drops by value: drop before foreachBatch")
+            for edge in edges
+            if edge in self._by_value
+        ]
+        if faults:
+            raise InputError(faults)
+        for edge in edges:
+            rows = _observe(rows, edge, _kept(edge), None)
+        return rows
 
     def _check_value(self, edge: Edge, by: Sequence[str], value: Column | None) -> Iterator[Fault]:
         declared = edge in self._by_value
@@ -183,3 +193,41 @@ class Shedding:
             share = (limit.cast("double") + F.lit(2.0**63)) / F.lit(2.0**64)
             weight = weight / F.when(limit == F.lit(KEEP_ALL), F.lit(1.0)).otherwise(share)
         return weight
+
+
+def _no_records() -> Fault:
+    message = (
+        "the rows are no longer records of the source: keep this column in every select, and drop before an "
+        "aggregation, a join or a distinct; by= drops whole keys there"
+    )
+    return Fault("rows", f"no column {IDENTITY}", f"rows with the column {IDENTITY}", message)
+
+
+def _kept(edge: Edge, by: Sequence[str] = (), value: Column | None = None) -> Column:
+    """Whether the edge keeps a row."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    limit = F.col(IDENTITY)[str(edge)]
+    drawn = F.xxhash64(*by, F.lit(edge.end)) if by else F.xxhash64(F.col(IDENTITY)[DRAW], F.lit(str(edge)))
+    at_random = (drawn < limit) | (limit == F.lit(KEEP_ALL))
+    if value is None:
+        return at_random
+    above = F.col(IDENTITY)[f"{edge}{ABOVE}"]
+    by_value = F.when(_worth(value) == above, drawn < limit).otherwise(_worth(value) > above)
+    return F.when((limit == F.lit(KEEP_ALL)) | above.isNull(), at_random).otherwise(by_value)
+
+
+def _observe(rows: DataFrame, edge: Edge, kept: Column, value: Column | None) -> DataFrame:
+    """Let Spark count what comes to the edge and what it keeps."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    counts = [F.count(F.lit(1)).alias("offered"), F.count_if(kept).alias("kept")]
+    if value is not None:
+        counts.append(F.percentile_approx(_worth(value), _QUANTILES, _PRECISION).alias("values"))
+    return rows.observe(f"{COUNTED}{edge}", *counts)
+
+
+def _worth(value: Column) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.coalesce(value.cast("double"), F.lit(_LEAST_VALUE))
