@@ -151,6 +151,7 @@ BENCHMARKS = {
     "controller": "attach",
     "decision": "speed",
     "fleet-train": "training",
+    "kills": "kills",
     "rescale": "rescale",
     "rivals": "rivals",
     "shed": "source",
