@@ -22,16 +22,18 @@ from rheostat.research.bench import rivals
 from rheostat.research.bench.harness import Bench, section, update_page
 from rheostat.research.bench.rivals import RIVALS, Rates, order_turns, run_rivals
 from rheostat.research.bench.rivals_figures import (
+    Curve,
     Figures,
     Finished,
+    _start_of,
     compare_rankings,
     compare_with,
+    draw_rivals,
     figures_of,
     means_table,
     rivals_bench,
+    simulate_loads,
 )
-from rheostat.research.bench.rivals_plot import Curve, draw_rivals
-from rheostat.research.bench.rivals_simulated import _start_of, simulate_loads
 
 RATES = Rates(50.0, 500.0, 40.0, 0.5)
 

@@ -24,8 +24,7 @@ from rheostat.load.curves import RateCurve
 from rheostat.load.shapes import parse_shape
 from rheostat.report.html import require_folder
 from rheostat.research.bench.harness import Bench, Watch, ignore_progress, update_page, write_json
-from rheostat.research.bench.rivals_figures import Figures, Finished, figures_of, rivals_bench
-from rheostat.research.bench.rivals_simulated import simulate_loads
+from rheostat.research.bench.rivals_figures import Figures, Finished, figures_of, rivals_bench, simulate_loads
 
 LOADS: Mapping[str, str] = {
     "demo": "ramp:{low:g}..{peak:g}@{rise:g}+constant:{peak:g}@30+ramp:{peak:g}..{low:g}@60+constant:{low:g}@20",
@@ -115,11 +114,6 @@ class RivalPlan(DemoPlan):
     executors: tuple[int, int] = EXECUTORS
     measures: bool = False
     waits_until_warm: bool = True
-
-    @property
-    def seconds(self) -> float:
-        """Length of the load."""
-        return self.curve().duration
 
     def curve(self) -> RateCurve:
         """The load."""

@@ -1,26 +1,42 @@
-"""The figures of ``bench rivals``: of one run from its journal, of pairs of runs, and of the simulator's ranking."""
+"""The figures of ``bench rivals``: of one run from its journal, of pairs of runs, and of the same loads simulated.
+
+Its picture is SVG, for pages that show pictures but run no script.
+"""
 
 from __future__ import annotations
 
+import html
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats  # type: ignore[import-untyped]
 
 from rheostat import __version__
+from rheostat.calibrate.fit import calibrate
+from rheostat.calibrate.measured import read_run
 from rheostat.errors import RheostatError
-from rheostat.journal.records import DecisionRecord, Record
-from rheostat.journal.store import read_journal
+from rheostat.journal.records import DecisionRecord, Record, SessionRecord
+from rheostat.journal.store import MemoryJournal, read_journal
+from rheostat.judge.cases import PolicySpec, settings_for
+from rheostat.judge.simulate import run_loop
+from rheostat.load.curves import Pieces
+from rheostat.load.shapes import parse_shape
+from rheostat.loop.build import build_decision_settings
+from rheostat.policies.schedule import OPEN_LOOP
+from rheostat.report.html import BLUE, COLORS, GREEN, GREY, LIGHT, ORANGE, RED
 from rheostat.report.score import RunFacts, Sample, score
 from rheostat.research.bench.harness import Bench, Metric, bootstrap_interval, metric
-from rheostat.research.bench.rivals_plot import Curve, draw_rivals
+from rheostat.sample_store import MemorySampleStore
 from rheostat.sim.capacity import SECONDS_PER_CHANGE
+from rheostat.sim.job import SimulatedJob
+from rheostat.sim.jobfile import JobFile
 from rheostat.text import several
 
 OURS, JUDGED_BY = "rheostat", ("dynamic-allocation", "reactive")
@@ -232,7 +248,7 @@ def compare_rankings(runs: Sequence[Finished], simulated: Simulated) -> Rankings
     return Rankings(spread, degrees, tuple(told), unknown, tuple(otherwise))
 
 
-# Table and plot
+# Table and picture
 
 
 def means_table(runs: Sequence[Finished], simulated: Simulated | str, load: str) -> list[list[str]]:
@@ -279,3 +295,171 @@ def curve_of(records: Iterable[Record], began: float, seconds: float) -> Curve:
         executors=[(at, float(each.executors)) for at, each in seen if each.executors is not None],
         lag=[(at, each.lag_s) for at, each in seen if each.lag_s is not None],
     )
+
+
+# The picture
+
+Points = Sequence[tuple[float, float]]
+"""Seconds and values."""
+
+_COLORS = {"static": GREY, "dynamic-allocation": ORANGE, "reactive": BLUE, "rheostat": GREEN}
+_WIDTH, _LEFT, _RIGHT, _PANEL, _GAP, _TOP = 860, 52, 12, 190, 46, 58
+_HEIGHT = _TOP + 2 * _PANEL + _GAP + 40
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A run over time: registered executors, and the lag in seconds."""
+
+    executors: Points
+    lag: Points
+
+
+def draw_rivals(curves: Mapping[str, Curve], title: str, objective_s: float) -> str:
+    """Two panels one above the other, executors and lag, with a line for each run."""
+    seconds = max((at for curve in curves.values() for at, _ in [*curve.executors, *curve.lag]), default=1.0) or 1.0
+    upper = _Panel(_TOP, seconds, _most([each.executors for each in curves.values()], 1.0))
+    lower = _Panel(_TOP + _PANEL + _GAP, seconds, _most([each.lag for each in curves.values()], 1.2 * objective_s))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="system-ui,sans-serif" '
+        'font-size="12" fill="#1e293b">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<text x="{_LEFT}" y="20" font-size="15">{html.escape(title)}</text>',
+        *upper.frame("executors"),
+        *lower.frame("lag, s"),
+        lower.path([(0.0, objective_s), (seconds, objective_s)], RED, 'stroke-dasharray="5 4"'),
+    ]
+    for number, (name, curve) in enumerate(curves.items()):
+        color = _COLORS.get(name, COLORS[number % len(COLORS)])
+        parts += [upper.path(as_steps(curve.executors), color), lower.path(curve.lag, color)]
+        x = _LEFT + 190 * number
+        parts.append(f'<path d="M{x} 38h22" stroke="{color}" stroke-width="3"/>')
+        parts.append(f'<text x="{x + 28}" y="42">{html.escape(name)}</text>')
+    parts.append(f'<text x="{_WIDTH - _RIGHT}" y="{_HEIGHT - 6}" text-anchor="end">seconds of the load</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def as_steps(points: Points) -> list[tuple[float, float]]:
+    """Each value holds until the next one.
+
+    >>> as_steps([(0.0, 1.0), (2.0, 3.0)])
+    [(0.0, 1.0), (2.0, 1.0), (2.0, 3.0)]
+    """
+    corners = [(later, value) for (_, value), (later, _) in pairwise(points)]
+    return [each for pair in zip(points, corners, strict=False) for each in pair] + list(points[-1:])
+
+
+def _most(lines: Sequence[Points], least: float) -> float:
+    return max([least, *(value for line in lines for _, value in line)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """A plot from 0 to ``seconds`` and from 0 to ``most``; ``top`` is its upper edge."""
+
+    top: int
+    seconds: float
+    most: float
+
+    def _place(self, at: float, value: float) -> tuple[float, float]:
+        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * at / self.seconds
+        return round(x, 1), round(self.top + _PANEL * (1 - value / (1.05 * self.most)), 1)
+
+    def path(self, points: Points, color: str, more: str = "") -> str:
+        places = (self._place(at, value) for at, value in points)
+        line = "L".join(f"{x:g} {y:g}" for x, y in places)
+        return f'<path d="M{line}" fill="none" stroke="{color}" stroke-width="1.8" {more}/>' if line else ""
+
+    def frame(self, name: str) -> list[str]:
+        parts = []
+        for value in _ticks(self.most):
+            y = self._place(0.0, value)[1]
+            parts.append(f'<path d="M{_LEFT} {y:g}H{_WIDTH - _RIGHT}" stroke="{LIGHT}" stroke-width="0.7"/>')
+            parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:g}" text-anchor="end">{value:g}</text>')
+        for second in _ticks(self.seconds):
+            x = self._place(second, 0.0)[0]
+            parts.append(f'<text x="{x:g}" y="{self.top + _PANEL + 15}" text-anchor="middle">{second:g}</text>')
+        middle = self.top + _PANEL // 2
+        parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{name}</text>')
+        return parts
+
+
+def _ticks(most: float) -> list[float]:
+    """Round numbers from 0 to ``most``, at most eight."""
+    step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power) if most / step <= 7)
+    return [float(step * number) for number in range(int(most // step) + 1)]
+
+
+# The same loads under the same rivals, on the job that is fitted to the real runs
+
+SEEDS = (1, 2, 3)
+WARM_UP_S = 15.0
+DRAIN_S = 600.0
+"""Longest time after the load; a run that needs it all is far over its objective."""
+
+_UNGUARDED: Mapping[str, Any] = {
+    **OPEN_LOOP,
+    "warm_up_batches": 0,
+    "hold_batches": 0,
+    "largest_step_down": None,
+    "cooldown_down_s": 0.0,
+    "failure_window_s": 0.0,
+}
+"""Spark's dynamic allocation has none of our guards."""
+
+_TAKEN = ("policy", "policy_options", "guard", "mode", "executors")
+
+
+def simulate_loads(runs: Sequence[Finished], shapes: Mapping[str, str], bounds: tuple[int, int]) -> Simulated | str:
+    """Each rival under each load that it really had, with its settings and its executors at the begin of that load.
+
+    A text, if the job could not be fitted: why.
+    """
+    given = {(run.load, run.rival): run for run in runs}
+    curves = {load: parse_shape(shape).pieces() for load, shape in shapes.items()}
+    try:
+        job = _fit_job(runs, bounds)
+        return {
+            (load, rival): [_simulate(job, curves[load], _settings_of(run), _start_of(run), seed) for seed in SEEDS]
+            for (load, rival), run in given.items()
+            if load in curves
+        }
+    except RheostatError as error:
+        return str(error).replace("\n", " ")
+
+
+def _fit_job(runs: Sequence[Finished], bounds: tuple[int, int]) -> JobFile:
+    """The job of all runs; those that Rheostat did not only watch come first, as the first one gives the settings."""
+    ordered = sorted(runs, key=lambda run: run.rival.startswith("dynamic"))
+    job = calibrate([read_run(run.journal) for run in ordered], name="click_fraud", warm_up_s=WARM_UP_S).job
+    return job.model_copy(update={"executors": bounds})
+
+
+def _settings_of(run: Finished) -> dict[str, Any]:
+    sessions = [each for each in read_journal(run.journal) if isinstance(each, SessionRecord)]
+    return {key: sessions[-1].header.settings[key] for key in _TAKEN}
+
+
+def _start_of(run: Finished) -> int:
+    """Executors at the begin of the load; dynamic allocation cannot be kept from adding some before it."""
+    ((_, executors), *_) = curve_of(read_journal(run.journal), run.began, run.figures.seconds).executors
+    return int(executors)
+
+
+def _simulate(job: JobFile, load: Pieces, given: Mapping[str, Any], start: int, seed: int) -> Figures:
+    """One run, with the figures from its journal as from a real one. What only was watched decides on its own here."""
+    least, most = given["executors"]
+    guard = _UNGUARDED if given["mode"] == "watch" else given["guard"]
+    job = job.model_copy(update={"executors": (least, most), "start_executors": start})
+    spec = PolicySpec(given["policy"], None, given["policy_options"], {"profile": "demo", "guard": guard})
+    settings, end = settings_for(job, spec), load.duration + DRAIN_S
+    simulated, journal = SimulatedJob(job, load, seed, start), MemoryJournal()
+    run_loop(
+        simulated,
+        settings,
+        build_decision_settings(settings, MemorySampleStore(), seed),
+        journal,
+        lambda now, _: simulated.drained or now >= end,
+        job=job.name,
+    )
+    return figures_of(journal.records, 0.0, load.duration, job.objective_s)

@@ -19,8 +19,7 @@ from rheostat.calibrate.truth import Replay, errors_of, overlay, replay, write_t
 from rheostat.demo.run import DemoPlan, run_demo
 from rheostat.errors import RheostatError
 from rheostat.host.java import cache_folder
-from rheostat.load.curves import RateCurve
-from rheostat.load.shapes import parse_shape
+from rheostat.policies.schedule import OPEN_LOOP
 from rheostat.report.html import plots_installed
 from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress
 
@@ -39,25 +38,8 @@ class TimetablePlan(DemoPlan):
     policy: str = "schedule"
     begin_s: float = 45.0
 
-    @property
-    def seconds(self) -> float:
-        """Length of the load."""
-        return self.curve().duration
-
-    def curve(self) -> RateCurve:
-        """The load."""
-        return parse_shape(self.shape, seed=self.seed)
-
-    def phase(self, second: float | None) -> str:
-        """Name of the phase at a second of the load; None: before it."""
-        if second is None:
-            return "warm-up"
-        return "load" if second < self.seconds else "drain"
-
     def settings(self, folder: Path) -> Mapping[str, Any]:
         """The autoscaler's settings: the timetable, without guards that could delay it."""
-        from rheostat.policies.schedule import OPEN_LOOP
-
         return {
             "profile": "demo",
             "objective": self.objective,
