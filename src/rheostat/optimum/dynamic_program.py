@@ -19,7 +19,6 @@ from rheostat.load.curves import Pieces
 from rheostat.sim.capacity import CostParts, batch_s, best_curve, capacity_curve, long_batch_rate
 from rheostat.sim.events import CodeChange, CostDrift, DeadExecutor, Event, LostNode, SkewChange
 from rheostat.sim.jobfile import JobFile
-from rheostat.sim.seeded import duration
 
 _LEAST_QUANTILE = 0.001
 """A log-normal duration has no least value; one start in a thousand is faster than this."""
@@ -89,7 +88,7 @@ def problem_of(job: JobFile, load: Pieces, start: int, weight: float) -> Problem
         carried=carried,
         slack=slack,
         weight=weight,
-        start_up_s=least_start_up_s(job),
+        start_up_s=job.executor.start_up.quantile(_LEAST_QUANTILE),
         free_changes=2 * lost,
     )
 
@@ -99,11 +98,6 @@ def _lost_executors(job: JobFile, event: Event) -> int:
     if isinstance(event, LostNode):
         return 0 if job.nodes is None else job.nodes.places[event.node]
     return int(isinstance(event, DeadExecutor))
-
-
-def least_start_up_s(job: JobFile) -> float:
-    """The start-up that one executor in a thousand undercuts, s; a start-up that does not vary as it is."""
-    return duration(job.executor.start_up, _LEAST_QUANTILE)
 
 
 def _rates(job: JobFile) -> tuple[Curve, Curve, Curve, Curve]:

@@ -10,8 +10,7 @@ from math import inf, prod
 from rheostat.model import NodeReading, Nodes, Placement
 from rheostat.sim.events import FullNode, LateRequests, LostNode, NoRoom, SlowNode
 from rheostat.sim.history import History, append_step
-from rheostat.sim.jobfile import JobFile, NodeMap
-from rheostat.sim.seeded import duration, uniform
+from rheostat.sim.jobfile import JobFile, NodeMap, uniform
 
 _UNLIMITED = 1_000_000
 
@@ -294,7 +293,7 @@ class Fleet:
 
     def _start_up_s(self, at: float, others: int) -> float:
         cost = self._job.executor
-        takes = duration(cost.start_up, uniform(self._seed, "start-up", self._started))
+        takes = cost.start_up.quantile(uniform(self._seed, "start-up", self._started))
         self._started += 1
         late = prod(event.factor for event in self._job.active(LateRequests, at))
         return takes * late * (1 + cost.crowding * others)

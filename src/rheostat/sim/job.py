@@ -49,10 +49,9 @@ from rheostat.sim.events import (
 )
 from rheostat.sim.executors import Fleet
 from rheostat.sim.history import History
-from rheostat.sim.jobfile import JobFile, zipf
+from rheostat.sim.jobfile import JobFile, uniform, zipf
 from rheostat.sim.micro_batch import MicroBatches
 from rheostat.sim.record import RecordAtATime
-from rheostat.sim.seeded import duration, uniform
 from rheostat.sim.tasks import Progress
 from rheostat.text import executors, several
 
@@ -316,7 +315,7 @@ class SimulatedJob:
 
     def _restart(self, at: float) -> float:
         """Restart the query; return when it works again."""
-        takes = duration(self._job.rescale.pause, uniform(self._seed, "pause", self._pauses))
+        takes = self._job.rescale.pause.quantile(uniform(self._seed, "pause", self._pauses))
         self._pauses += 1
         return self._stop(at, takes)
 

@@ -6,7 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import combinations
+from statistics import NormalDist
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
@@ -31,6 +33,31 @@ _HOUR = quantity("s", ge=0, le=3600)
 _DAY = quantity("s", ge=0, le=86_400)
 
 
+_NORMAL = NormalDist()
+_Z95 = _NORMAL.inv_cdf(0.95)
+_STEPS = 1 << 52
+
+
+def uniform(seed: int, name: str, number: int) -> float:
+    """A uniform number in (0, 1), which depends only on the seed, its name and its number.
+
+    >>> round(uniform(1, "start-up", 0), 6), round(uniform(1, "start-up", 1), 6)
+    (0.309641, 0.23392)
+    """
+    digest = blake2b(f"{seed}:{name}:{number}".encode(), digest_size=8).digest()
+    return ((int.from_bytes(digest, "big") >> 12) + 0.5) / _STEPS
+
+
+def noise(cv: float, u: float) -> float:
+    """The u-quantile of a log-normal factor of mean 1 and coefficient of variation ``cv``.
+
+    >>> noise(0.0, 0.3), round(noise(0.2, 0.5), 6)
+    (1.0, 0.980581)
+    """
+    sigma = math.sqrt(math.log(1 + cv * cv))
+    return math.exp(sigma * _NORMAL.inv_cdf(u) - sigma * sigma / 2)
+
+
 class Distribution(FrozenModel):
     """A log-normal duration, by its median and its 95th percentile. Equal figures: it does not vary."""
 
@@ -45,6 +72,17 @@ class Distribution(FrozenModel):
             message = "the 95th percentile lies below the median, or varies around 0"
             raise_faults(Fault("p95_s", f"{self.p95_s:g}", f"≥ median_s ({self.median_s:g}) > 0", message))
         return self
+
+    def quantile(self, u: float) -> float:
+        """The u-quantile, s: median · (p95 ÷ median)^(z(u) ÷ z(0.95)).
+
+        >>> spread = Distribution(median_s=10.0, p95_s=20.0)
+        >>> spread.quantile(0.5), round(spread.quantile(0.95), 6)
+        (10.0, 20.0)
+        """
+        if self.p95_s == self.median_s:
+            return self.median_s
+        return self.median_s * math.exp(_NORMAL.inv_cdf(u) / _Z95 * math.log(self.p95_s / self.median_s))
 
 
 class Stage(FrozenModel):

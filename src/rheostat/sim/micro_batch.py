@@ -18,8 +18,7 @@ from rheostat.sim.arrivals import Arrivals, Positions
 from rheostat.sim.events import FailingTasks, GarbageCollection, SinkLimit, SlowPartition
 from rheostat.sim.executors import Fleet, SimExecutor
 from rheostat.sim.history import History
-from rheostat.sim.jobfile import JobFile, zipf
-from rheostat.sim.seeded import noise, uniform
+from rheostat.sim.jobfile import JobFile, noise, uniform, zipf
 from rheostat.sim.tasks import Equal, Placed, Progress, Work, count_progress, credit, place, seconds_of
 
 _ROUNDING = 1e-9
