@@ -18,7 +18,7 @@ from rheostat.decide.policy import PolicyContext
 from rheostat.learn.batch_cost import Batch, BatchCost, fit, learn_batch
 from rheostat.model import Assessment, Bounds, Objective, QueryLoad, ReasonCode, StageWork
 from rheostat.model import Batch as Ended
-from rheostat.policies import forward, going_rate, rheostat, weighing
+from rheostat.policies import prices, rheostat
 from rheostat.policies.rheostat import RheostatOptions, RheostatPolicy, RheostatState
 from rheostat.testing.policies import check_policy
 
@@ -29,7 +29,7 @@ def policy(lag_s: float = LAG_S, sample_s: float = SAMPLE_S) -> RheostatPolicy:
     return RheostatPolicy(RheostatOptions.model_validate({}), PolicyContext(Objective(lag_s), sample_s))
 
 
-@pytest.mark.parametrize("module", [forward, going_rate, rheostat, weighing])
+@pytest.mark.parametrize("module", [prices, rheostat])
 def test_examples_in_docstrings(module):
     assert doctest.testmod(module).failed == 0
 

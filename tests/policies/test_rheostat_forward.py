@@ -9,7 +9,7 @@ import pytest
 
 from rheostat.learn.arrivals import Curve
 from rheostat.learn.batch_cost import BatchCost, Cold, Costs
-from rheostat.policies.forward import Forecast, Outlook, Position, play
+from rheostat.policies.prices import Forecast, Outlook, Position, play
 
 CURVE = Curve((-100.0, 0.0), (0.0, 30_000.0))
 """300 records/s until now, which is second 0."""

@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 from tests.policies.test_rheostat import known_cost, policy, sample
 
-from rheostat.learn.arrivals import Level, follow_level
-from rheostat.learn.growth import Growth, Trust, find_trend, follow_trust, is_falling
+from rheostat.learn.arrivals import Growth, Level, Trust, find_trend, follow_level, follow_trust, is_falling
 from rheostat.learn.start_up import StartUp
 from rheostat.policies.rheostat import RheostatState
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rheostat.learn.batch_cost import BatchCost, Costs
-from rheostat.policies.going_rate import CHANGE, GoingRate, Load, Terms
+from rheostat.policies.prices import CHANGE, GoingRate, Load, Terms
 
 TAU, START_UP_S, COLD_S = 30.0, 15.0, 4.0
 KEPT_S = 120.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -11,19 +10,13 @@ from dataclasses import replace
 import pytest
 from tests.policies.test_rheostat import known_cost, policy, sample
 
-from rheostat.learn import rhythm
-from rheostat.learn.arrivals import Level, follow_level
-from rheostat.learn.rhythm import Rhythm, Rise, follow_rhythm
+from rheostat.learn.arrivals import Level, Rhythm, Rise, follow_level, follow_rhythm
 from rheostat.learn.start_up import StartUp
 from rheostat.model import ReasonCode
 from rheostat.policies.rheostat import RheostatState
 
 SAMPLE_S = 15.0
 HOUR = 3600.0
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(rhythm).failed == 0
 
 
 def follow(rate_at: Callable[[float], float], until_s: float, begin_s: float = 0.0) -> tuple[Level, Rhythm]:

@@ -1,4 +1,4 @@
-"""The load: the curve of arrivals, the level of their rate, its jumps, and the error of a forecast by horizon.
+"""The load: the curve of arrivals, the level of their rate, the error of a forecast, growth, and regular rises.
 
 The curve A(t) is the number of records that have arrived until t, known at each look and linear in between. What a
 sample of s seconds says is y = ln(records that arrived in it ÷ s).
@@ -14,6 +14,17 @@ since samples of few records are far apart in logarithms.
 *Forecast error* [ours]: the rate is forecast to stay at its level. How wrong that is after k samples is measured, not
 derived from the filter: v(k) is the mean square of ln(mean rate of the last k samples ÷ level before them). Noise that
 reverts makes no forecast worse; a random walk extrapolated from the filter would.
+
+*Growth* [ours]. A predictor says by how much ln(rate) will grow in a sample: its *slope* p. What it would have said of
+the forecast that missed by e = ln(mean rate of the last k samples ÷ level before them) is x = p·(k + 1) ÷ 2. The share
+of the predicted growth that came true is β = Σ e·x ÷ Σ x², and it explains c² = (Σ e·x)² ÷ (Σ x² · Σ e²) of what the
+level alone missed. A predictor that explains less than a quarter of it, or no more than chance may, is not believed at
+all: then nothing is different from what it would be without. A trend within two standard errors of none is none.
+
+*Rhythm* [ours]: whether a load rises at regular times, as with jobs that run every hour, and when it will rise next.
+The last four rises are remembered, each with the rate four samples later: a burst that is over by then is none. They
+are regular if the times between them differ from their median by two samples at most; bursts without memory are so once
+in hundreds of times. Nothing is expected of others.
 """
 
 from __future__ import annotations
@@ -83,18 +94,18 @@ def extend_curve(curve: Curve, at: float, arrived: float) -> Curve:
 
 # ------------------------------------------------------------------------------------------------------- level
 
-HORIZONS = (2, 4, 8, 16, 32, 64, 128)
+_HORIZONS = (2, 4, 8, 16, 32, 64, 128)
 _ERRORS = (0.004, 0.004, 0.006, 0.01, 0.014, 0.02, 0.028)
 """Samples ahead for which the error of the forecast is measured, and variances before any was."""
-FEWEST_HORIZONS = 4
+_FEWEST_HORIZONS = 4
 _LONGEST_S = 240.0
 """The greatest horizon, where that is 16 samples or more."""
-NOTHING_MISSED: tuple[float | None, ...] = (None,) * FEWEST_HORIZONS
+_NOTHING_MISSED: tuple[float | None, ...] = (None,) * _FEWEST_HORIZONS
 _BLOCK_S = 15.0
 """Time over which samples are averaged to tell noise from a walk of the level."""
 _MEMORY_S, _PRIOR_WEIGHT = 750.0, 8
 """Time that noise is averaged over; and what is assumed of it at first counts as so many blocks."""
-JUMP = 12.0
+_JUMP = 12.0
 """Squared deviations of a jump: 3.5 standard deviations, of ln(rate) upwards, of the share of the rate downwards."""
 _SAME_JUMP = 3
 _JUMPS = 12
@@ -116,7 +127,7 @@ class Level:
         calm: samples since the last jump.
         count: samples so far.
         rates, levels: of the last samples, the latest last.
-        errors: v(k) for :data:`HORIZONS`; beyond 16 samples only where samples are short.
+        errors: v(k) for the horizons; beyond 16 samples only where samples are short.
         missed: what this sample said of the forecasts made k samples ago: ln(mean rate since ÷ level then); None: it
             said nothing.
     """
@@ -132,8 +143,8 @@ class Level:
     count: int = 0
     rates: tuple[float, ...] = ()
     levels: tuple[float, ...] = ()
-    errors: tuple[float, ...] = _ERRORS[:FEWEST_HORIZONS]
-    missed: tuple[float | None, ...] = NOTHING_MISSED
+    errors: tuple[float, ...] = _ERRORS[:_FEWEST_HORIZONS]
+    missed: tuple[float | None, ...] = _NOTHING_MISSED
 
     @property
     def rate(self) -> float:
@@ -158,7 +169,7 @@ class Level:
     @property
     def longest(self) -> int:
         """The greatest horizon, samples."""
-        return HORIZONS[len(self.errors) - 1]
+        return _HORIZONS[len(self.errors) - 1]
 
     def deviation(self, samples: float) -> float:
         """Standard deviation of ln(rate ÷ level) after so many samples.
@@ -169,8 +180,8 @@ class Level:
         """
         if samples >= self.longest:
             return math.sqrt(self.errors[-1] * samples / self.longest)
-        before = HORIZONS[0], math.sqrt(self.errors[0])
-        for horizon, error in zip(HORIZONS, self.errors, strict=False):
+        before = _HORIZONS[0], math.sqrt(self.errors[0])
+        for horizon, error in zip(_HORIZONS, self.errors, strict=False):
             now = horizon, math.sqrt(error)
             if samples <= horizon:
                 width = now[0] - before[0]
@@ -188,12 +199,12 @@ class Level:
 
 def forget_level(past: Level) -> Level:
     """What is known of the noise, without the level: nothing arrives, or nobody has looked."""
-    return replace(past, log_rate=None, logs=(), calm=0, rates=(), levels=(), missed=NOTHING_MISSED)
+    return replace(past, log_rate=None, logs=(), calm=0, rates=(), levels=(), missed=_NOTHING_MISSED)
 
 
 def follow_level(past: Level, at: float, rate: float, window_rate: float, sample_s: float) -> Level:
     """The level with one more sample: its ``rate``, and the mean rate over the rate window, records/s."""
-    if len(past.errors) < len(HORIZONS) and 2 * past.longest * sample_s <= _LONGEST_S:
+    if len(past.errors) < len(_HORIZONS) and 2 * past.longest * sample_s <= _LONGEST_S:
         past = replace(past, errors=(*past.errors, _ERRORS[len(past.errors)]))
     if window_rate <= 0 or (past.log_rate is None and rate <= 0):
         return forget_level(past)
@@ -206,7 +217,7 @@ def follow_level(past: Level, at: float, rate: float, window_rate: float, sample
     error, predicted = y - past.log_rate, past.variance + past.walk
     jumps, calm = past.jumps, past.calm + 1
     apart = error if error > 0 else -math.expm1(error)
-    if apart * apart > JUMP * (predicted + past.noise):
+    if apart * apart > _JUMP * (predicted + past.noise):
         level, variance, calm = y, max(past.noise, 0.1 * error * error), 0
         if past.calm >= _SAME_JUMP or not jumps:
             jumps = (*jumps, at)[-_JUMPS:]
@@ -259,7 +270,7 @@ def _find_missed(
 ) -> tuple[float | None, ...]:
     """Of the forecasts that end at the last rate, three deviations at most; none of them spans a jump."""
     found = list[float | None]()
-    for samples, error in zip(HORIZONS, errors, strict=False):
+    for samples, error in zip(_HORIZONS, errors, strict=False):
         if len(levels) < samples or calm < samples + 1:
             found.append(None)
             continue
@@ -268,7 +279,7 @@ def _find_missed(
     return tuple(found)
 
 
-def memory_gain(samples: int, count: int) -> float:
+def _memory_gain(samples: int, count: int) -> float:
     """Weight of one more forecast over so many samples, after ``count``."""
     return max(min(0.01, 0.16 / samples), 1 / (2 + count / (1 + samples / 2)))
 
@@ -277,7 +288,139 @@ def _follow_errors(errors: tuple[float, ...], missed: tuple[float | None, ...], 
     """v(k) with these forecasts."""
     return tuple(
         [
-            error if miss is None else error + memory_gain(samples, count) * (miss * miss - error)
-            for samples, error, miss in zip(HORIZONS, errors, missed, strict=False)
+            error if miss is None else error + _memory_gain(samples, count) * (miss * miss - error)
+            for samples, error, miss in zip(_HORIZONS, errors, missed, strict=False)
         ]
     )
+
+
+# ------------------------------------------------------------------------------------------------------ growth
+
+_LEAST_EXPLAINED = 0.25
+_SQUARED_DOUBT = 4.0
+"""Two standard errors, squared."""
+_FEWEST_RATES = 6
+_TREND = _HORIZONS[:_FEWEST_HORIZONS]
+REACH = _TREND[-1]
+"""Samples that a trend reaches back, and is believed ahead."""
+_MOST_GROWTH = 0.5
+
+
+class Growth(NamedTuple):
+    """Growth of ln(rate) until a horizon, and the share of the variance of the level's error that it explains."""
+
+    log: float = 0.0
+    explained: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What came of the slopes that were predicted.
+
+    Attributes:
+        slopes: of the last samples, growth of ln(rate) a sample, the latest last.
+        links, squares: means of e·x and x² for 2, 4, 8 and 16 samples.
+    """
+
+    slopes: tuple[float, ...] = ()
+    links: tuple[float, ...] = (0.0,) * len(_TREND)
+    squares: tuple[float, ...] = (0.0,) * len(_TREND)
+
+    def growth(self, level: Level, samples: float) -> Growth:
+        """What is believed of the growth until so many samples from now."""
+        if not self.slopes or not self.slopes[-1]:
+            return Growth()
+        place = next((place for place, horizon in enumerate(_TREND) if horizon >= samples), len(_TREND) - 1)
+        link, square, error = self.links[place], self.squares[place], level.errors[place]
+        explained = link * link / (square * error) if link > 0 and square > 0 else 0.0
+        apart = level.count / _TREND[place]  # forecasts that do not overlap
+        if explained < max(_LEAST_EXPLAINED, _SQUARED_DOUBT / (_SQUARED_DOUBT + apart)):
+            return Growth()
+        log = min(1.0, link / square) * self.slopes[-1] * min(samples, REACH)
+        return Growth(min(max(log, -_MOST_GROWTH), _MOST_GROWTH), min(explained, 0.9))
+
+
+def is_falling(level: Level, slope: float) -> bool:
+    """Whether the load falls by 3.5 standard deviations of its noise within 16 samples, even if it never did before."""
+    fall = min(0.0, slope) * REACH
+    return fall * fall > _JUMP * level.block_noise
+
+
+def follow_trust(past: Trust, level: Level, slope: float) -> Trust:
+    """What is known with one more sample, whose ``level`` this is; ``slope``: predicted from now on."""
+    links, squares = list(past.links), list(past.squares)
+    for place, (samples, miss) in enumerate(zip(_TREND, level.missed, strict=False)):
+        if miss is None or len(past.slopes) < samples:
+            continue
+        predicted, gain = past.slopes[-samples] * (samples + 1) / 2, _memory_gain(samples, level.count)
+        links[place] += gain * (miss * predicted - links[place])
+        squares[place] += gain * (predicted * predicted - squares[place])
+    return Trust((*past.slopes, slope)[-REACH:], tuple(links), tuple(squares))
+
+
+def find_trend(level: Level) -> float:
+    """The slope of a line through the last samples since a jump, growth of ln(rate) a sample; 0 if in doubt."""
+    rates = level.rates[-min(level.calm, REACH) :] if level.calm else ()
+    count = len(rates)
+    if count < _FEWEST_RATES or min(rates) <= 0:
+        return 0.0
+    logs, middle = [math.log(rate) for rate in rates], (count - 1) / 2
+    mean, width = math.fsum(logs) / count, count * (count * count - 1) / 12
+    slope = math.fsum([(place - middle) * log for place, log in enumerate(logs)]) / width
+    unexplained = math.fsum([(log - mean) ** 2 for log in logs]) - slope * slope * width
+    return slope if slope * slope > _SQUARED_DOUBT * unexplained / (count - 2) / width else 0.0
+
+
+# ------------------------------------------------------------------------------------------------------ rhythm
+
+_RISES = 4
+_LEAST_RISE = math.log(1.3)
+_SAME_RISE, _OFF_BY = 4, 2
+"""Samples that a rise may take, and by which it may be early or late."""
+_RARE = 4
+
+
+class Rise(NamedTuple):
+    """When the load had jumped up, and its rate four samples later."""
+
+    at: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """The last rises, the latest last."""
+
+    rises: tuple[Rise, ...] = ()
+
+    def next_rise(self, at: float, sample_s: float, ahead_s: float) -> Rise | None:
+        """The rise within that time, to the least rate of the last ones; None: they are not regular, or it is late.
+
+        Nor is there any where they come so often that one would hardly do anything but wait for the next.
+
+        >>> rhythm = Rhythm(tuple([Rise(3600.0 * hour, 500.0 + hour) for hour in range(4)]))
+        >>> rhythm.next_rise(14_000.0, 15.0, 300.0), rhythm.next_rise(14_200.0, 15.0, 300.0)
+        (None, Rise(at=14385.0, rate=500.0))
+        """
+        if len(self.rises) < _RISES:
+            return None
+        between = sorted([after.at - before.at for before, after in pairwise(self.rises)])
+        period_s, allowed_s = between[len(between) // 2], _OFF_BY * sample_s
+        if period_s - between[0] > allowed_s or between[-1] - period_s > allowed_s or period_s < _RARE * ahead_s:
+            return None
+        due = self.rises[-1].at + period_s
+        if not due - sample_s - ahead_s <= at <= due + allowed_s:
+            return None
+        return Rise(due - sample_s, min([rise.rate for rise in self.rises]))
+
+
+def follow_rhythm(past: Rhythm, before: Level, level: Level, at: float, sample_s: float) -> Rhythm:
+    """The rises with one more sample, whose ``level`` this is."""
+    last = past.rises[-1] if past.rises else None
+    if last is not None and at - last.at <= _SAME_RISE * sample_s:
+        return Rhythm((*past.rises[:-1], Rise(last.at, level.rate)))
+    if level.log_rate is None or not before.count:
+        return past
+    if before.log_rate is not None and (level.calm or level.log_rate - before.log_rate < _LEAST_RISE):
+        return past
+    return Rhythm((*past.rises, Rise(at, level.rate))[-_RISES:])

@@ -3,10 +3,10 @@
 Three ideas [ours]:
 
 * A limit on the lag is a limit on two batches in a row. So a job needs more executors only when its next batches,
-  played forward, would miss the objective; and not a decision earlier than that (:mod:`rheostat.policies.forward`).
+  played forward, would miss the objective; and not a decision earlier than that.
 * What is worth doing else is a question of prices: each number costs so many executor-seconds beyond the cheapest way
-  to go on for ever with the present load, its going rate (:mod:`rheostat.policies.going_rate`). Waiting, going down,
-  and going up by one more are compared in one unit (:mod:`rheostat.policies.weighing`).
+  to go on for ever with the present load, its going rate. Waiting, going down, and going up by one more are compared
+  in one unit (:mod:`rheostat.policies.prices`).
 * Nothing is tuned to a job. What a batch costs, how long executors start, how noisy the load is and how wrong a
   forecast of it are measured (:mod:`rheostat.learn.batch_cost`, :mod:`~rheostat.learn.start_up`,
   :mod:`~rheostat.learn.arrivals`).
@@ -26,10 +26,21 @@ from pydantic import BaseModel, Field
 from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, current_target
-from rheostat.learn.arrivals import Curve, Level, extend_curve, follow_level, forget_level
+from rheostat.learn.arrivals import (
+    REACH,
+    Curve,
+    Level,
+    Rhythm,
+    Trust,
+    extend_curve,
+    find_trend,
+    follow_level,
+    follow_rhythm,
+    follow_trust,
+    forget_level,
+    is_falling,
+)
 from rheostat.learn.batch_cost import Batch, BatchCost, Costs, fit, freshness, learn_batch, learn_cold
-from rheostat.learn.growth import REACH, Trust, find_trend, follow_trust, is_falling
-from rheostat.learn.rhythm import Rhythm, follow_rhythm
 from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
@@ -40,10 +51,8 @@ from rheostat.policies.capacity import (
     round_up,
     spike_rate,
 )
-from rheostat.policies.forward import Forecast, Position
-from rheostat.policies.going_rate import CHANGE, GoingRate, Load, Terms
 from rheostat.policies.mst import MstOptions, MstPolicy, MstState
-from rheostat.policies.weighing import Choice, Weighing
+from rheostat.policies.prices import CHANGE, Choice, Forecast, GoingRate, Load, Position, Terms, Weighing
 from rheostat.text import carry, count, finite, per_second, seconds
 
 _MOST_DEVIATION = 0.7
