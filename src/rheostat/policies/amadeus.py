@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
 from rheostat.errors import Fault
@@ -80,8 +80,6 @@ class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
 
     name: ClassVar[str] = "amadeus"
     self_managed_steps: ClassVar[frozenset[str]] = frozenset({"largest_step"})
-    state_type: type[AmadeusState] = AmadeusState
-    options_type: ClassVar[type[BaseModel]] = AmadeusOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:

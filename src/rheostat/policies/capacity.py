@@ -37,7 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -78,11 +78,21 @@ StateT = TypeVar("StateT")
 
 
 class BuiltInPolicy(Generic[OptionsT, StateT]):
-    """Base of the built-in policies: no guard step of its own, no presets, an empty first state, no capacity model."""
+    """Base of the built-in policies: no guard step of its own, no presets, an empty first state, no capacity model.
+
+    The types of its options and of its state are the parameters of the class.
+    """
 
     self_managed_steps: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {}
+    options_type: ClassVar[type[BaseModel]]
     state_type: type[StateT]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for base in vars(cls).get("__orig_bases__", ()):
+            if get_origin(base) is BuiltInPolicy:
+                cls.options_type, cls.state_type = get_args(base)
 
     def __init__(self, options: OptionsT, context: PolicyContext) -> None:
         self.options = options

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from statistics import median_high
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
@@ -113,8 +113,6 @@ class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"}
     )
-    state_type: type[Ds2State] = Ds2State
-    options_type: ClassVar[type[BaseModel]] = Ds2Options
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: Ds2State) -> _Proposal:

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
@@ -127,8 +127,6 @@ class DynamicAllocationPolicy(BuiltInPolicy[DynamicAllocationOptions, DynamicAll
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {"hold", "largest_step", "cooldown_down", "useful_executors"}
     )
-    state_type: type[DynamicAllocationState] = DynamicAllocationState
-    options_type: ClassVar[type[BaseModel]] = DynamicAllocationOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: DynamicAllocationState) -> _Proposal:

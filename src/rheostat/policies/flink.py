@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.partitions import Alignment, align
@@ -286,8 +286,6 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {"warm_up", "hold", "tolerance", "scale_down_hold", "alignment", "largest_step", "cooldown_up", "cooldown_down"}
     )
-    state_type: type[FlinkState] = FlinkState
-    options_type: ClassVar[type[BaseModel]] = FlinkOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: FlinkState) -> _Proposal:

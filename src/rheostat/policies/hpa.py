@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import PolicyContext
@@ -346,8 +346,6 @@ class HpaPolicy(BuiltInPolicy[HpaOptions, HpaState]):
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {"warm_up", "hold", "tolerance", "scale_down_hold", "largest_step", "cooldown_up", "cooldown_down"}
     )
-    state_type: type[HpaState] = HpaState
-    options_type: ClassVar[type[BaseModel]] = HpaOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}, "s4": S4}
 
     def __init__(self, options: HpaOptions, context: PolicyContext) -> None:

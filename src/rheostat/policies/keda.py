@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
@@ -129,8 +129,6 @@ class KedaPolicy(BuiltInPolicy[KedaOptions, KedaState]):
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {"warm_up", "hold", "tolerance", "scale_down_hold", "largest_step", "cooldown_up", "cooldown_down"}
     )
-    state_type: type[KedaState] = KedaState
-    options_type: ClassVar[type[BaseModel]] = KedaOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def __init__(self, options: KedaOptions, context: PolicyContext) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from rheostat.analyze.batches import HIGH
 from rheostat.config.models import FrozenModel
@@ -507,8 +507,6 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     self_managed_steps: ClassVar[frozenset[str]] = frozenset({"largest_step"})
     placing: ClassVar[Placing] = Placing.NEAREST
     alpha_only: ClassVar[bool] = False
-    state_type: type[MstState] = MstState
-    options_type: ClassVar[type[BaseModel]] = MstOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
 
     def __init__(self, options: MstOptions, context: PolicyContext) -> None:

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from rheostat.decide.policy import PolicyContext
 from rheostat.errors import InputError, JournalError
@@ -341,8 +341,6 @@ class ProactivePolicy(BuiltInPolicy[ProactiveOptions, ProactiveState]):
     """Reactive until a model is stable, then by forecast and model. See the module's description."""
 
     name: ClassVar[str] = "proactive"
-    state_type: type[ProactiveState] = ProactiveState
-    options_type: ClassVar[type[BaseModel]] = ProactiveOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "default": {},
         "faithful": FAITHFUL,

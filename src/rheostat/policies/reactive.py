@@ -41,7 +41,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished
@@ -183,8 +183,6 @@ class ReactivePolicy(BuiltInPolicy[ReactiveOptions, ReactiveState]):
     """Thresholds on slow records; capacity learned from overload. See the module's description."""
 
     name: ClassVar[str] = "reactive"
-    state_type: type[ReactiveState] = ReactiveState
-    options_type: ClassVar[type[BaseModel]] = ReactiveOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {
         "default": {},
         "faithful": FAITHFUL,

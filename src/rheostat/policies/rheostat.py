@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rheostat.analyze.batches import driver_part
 from rheostat.config.models import FrozenModel
@@ -140,8 +140,6 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     """The next batches played forward, and a price for every number. See the module's description."""
 
     name: ClassVar[str] = "rheostat"
-    state_type: type[RheostatState] = RheostatState
-    options_type: ClassVar[type[BaseModel]] = RheostatOptions
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "warm_up",

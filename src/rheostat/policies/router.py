@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, has_finished, tasks_fail
@@ -656,8 +656,6 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
     self_managed_steps: ClassVar[frozenset[str]] = frozenset(
         {"warm_up", "hold", "sick_sink", "largest_step", "cooldown_up", "cooldown_down"}
     )
-    state_type: type[RouterState] = RouterState
-    options_type: ClassVar[type[BaseModel]] = RouterOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
 
     def recommend(self, assessment: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:

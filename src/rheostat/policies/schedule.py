@@ -17,7 +17,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import current_target
@@ -96,8 +96,6 @@ class SchedulePolicy(BuiltInPolicy[ScheduleOptions, ScheduleState]):
         }
         | {"largest_step", "scale_down_hold", "cooldown_up", "cooldown_down", "round_trip"}
     )
-    state_type: type[ScheduleState] = ScheduleState
-    options_type: ClassVar[type[BaseModel]] = ScheduleOptions
 
     def recommend(self, assessment: Assessment, state: ScheduleState) -> tuple[Recommendation, ScheduleState]:
         """The timetable's number for now; no proposal without metrics, but its clock runs on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import current_target
@@ -30,8 +30,6 @@ class StaticPolicy(BuiltInPolicy[StaticOptions, StaticState]):
     """A fixed number, whatever the load; guard and bounds apply as to every policy."""
 
     name: ClassVar[str] = "static"
-    state_type: type[StaticState] = StaticState
-    options_type: ClassVar[type[BaseModel]] = StaticOptions
 
     def recommend(self, assessment: Assessment, state: StaticState) -> tuple[Recommendation, StaticState]:
         """The fixed number; no proposal where the current target is unknown and no number is set."""

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.placement import Placing
@@ -61,8 +61,6 @@ class ThresholdPolicy(BuiltInPolicy[ThresholdOptions, ThresholdState]):
 
     name: ClassVar[str] = "threshold"
     placing: ClassVar[Placing] = Placing.ANY
-    state_type: type[ThresholdState] = ThresholdState
-    options_type: ClassVar[type[BaseModel]] = ThresholdOptions
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: ThresholdState) -> tuple[Recommendation, ThresholdState]:
