@@ -8,6 +8,7 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.judge.cases import PolicySpec
+from rheostat.judge.scoring import TimeSeries
 from rheostat.model import ReasonCode
 from rheostat.research.papers import s5 as setting
 from rheostat.research.papers.results import Experiment, write_experiment
@@ -35,7 +36,7 @@ def played(*acts: tuple[float, int, int], **more: object) -> PolicyRun:
     )
     values: dict[str, Any] = {
         "executor_hours": 10.0, "changes": len(acts), "violation_s": 0.0, "lag_max": 40.0, "cost": 10.5, "static": 5,
-        "static_hours": 20.0, "cooldown_s": 60.0, "faults": (), "capacity": [], "paid": [], "lag": [], **more,
+        "static_hours": 20.0, "cooldown_s": 60.0, "faults": (), "lines": TimeSeries([], [], []), **more,
     }  # fmt: skip
     return PolicyRun(decisions=decisions, **values)
 
@@ -107,7 +108,7 @@ class TestARun:
         assert len(waves.acts) >= 2
 
     def test_has_lines_to_the_end(self, waves):
-        assert waves.paid[-1][0] == waves.capacity[-1][0] >= 2400.0
+        assert waves.lines.paid[-1][0] == waves.lines.capacity[-1][0] >= 2400.0
         assert waves.violation_s == 0
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, Generic, TypeVar
 
 from rheostat import __version__
@@ -25,15 +26,14 @@ from rheostat.judge.scoring import (
     Ranking,
     TimeSeries,
     bills_by_policy,
-    geometric_mean,
     judge_score,
-    lag_line,
     rankings,
     scoring_case,
     thin,
-    thin_acts,
+    thin_steps,
+    time_series,
 )
-from rheostat.judge.simulate import Act, Held, Recorder, Run, simulate, start_executors
+from rheostat.judge.simulate import Act, Held, Recorder, simulate, start_executors
 from rheostat.optimum.dynamic_program import Problem, problem_of
 from rheostat.optimum.optimum import Optimum, optimum, timetable
 from rheostat.policies.schedule import OPEN_LOOP
@@ -329,7 +329,7 @@ def run_one(
     return RunResult(
         score={**score, "optimum_cost": optimum_cost, "valid": valid},
         faults=run.faults,
-        series=_series_of(run, prepared.capacities) if drawn else None,
+        series=time_series(run, prepared.capacities, run.seconds, _POINTS, _ACTS) if drawn else None,
         placed=() if case.job.nodes is None else tuple(act for act in run.acts if act.placement is not None),
         holds=run.holds,
         unready=run.unready,
@@ -339,22 +339,7 @@ def run_one(
 def _scene_of(case: Case, prepared: Ready) -> Scene:
     load = prepared.load.curve
     demand = demand_steps(load, prepared.capacities, case.job.n_min, case.job.n_max)
-    return Scene(thin(load.points, _POINTS), _plot_steps(demand, load.duration))
-
-
-def _series_of(run: Run, capacities: tuple[float, ...]) -> TimeSeries:
-    history, end = run.history, run.seconds
-    carried = [(at, capacities[min(number, len(capacities) - 1)]) for at, number in history.ready]
-    return TimeSeries(
-        capacity=_plot_steps(carried, end),
-        paid=_plot_steps([(at, float(number)) for at, number in history.paid], end),
-        lag=thin(lag_line(history.lag_spans(0.0, end)), _POINTS),
-        acts=thin_acts(run.acts, _ACTS),
-    )
-
-
-def _plot_steps(steps: Points, end: float) -> Points:
-    return thin([*steps, (end, steps[-1][1])], _POINTS)
+    return Scene(thin(load.points, _POINTS), thin_steps(demand, load.duration, _POINTS))
 
 
 # The matrix: the same loads on jobs that differ in one property each, with one setting for every policy

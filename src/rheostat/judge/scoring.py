@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean, geometric_mean
 from typing import Any
 
-from rheostat.judge.simulate import Act, start_executors
+from rheostat.judge.simulate import Act, Run, start_executors
 from rheostat.load.curves import Pieces
 from rheostat.load.prepare import Prepared
 from rheostat.report.score import Counts, RunFacts, score
@@ -144,16 +145,6 @@ class Ranking:
     ranks: tuple[Rank, ...]
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    """The exponential of the mean of logarithms; values > 0.
-
-    >>> geometric_mean([1.0, 4.0])
-    2.0
-    """
-    logs = [math.log(value) for value in values]
-    return math.exp(math.fsum(logs) / len(logs))
-
-
 @dataclass(frozen=True, slots=True)
 class Share:
     """The price of what a policy uses beyond the optimum, in shares of the optimum's cost, means over the cases.
@@ -168,16 +159,12 @@ class Share:
 
 
 def shares(bills: Sequence[Bill]) -> tuple[Share, ...]:
-    def mean(parts: Iterable[float]) -> float:
-        known = list(parts)
-        return math.fsum(known) / len(known)
-
     return tuple(
         Share(
             policy,
-            mean((run.used.executor_hours - run.best.executor_hours) / run.optimum for run in runs),
-            mean(total_cost(0.0, run.used.changes - run.best.changes, 0.0, run.weight) / run.optimum for run in runs),
-            mean(run.weight * (run.used.violation_hours - run.best.violation_hours) / run.optimum for run in runs),
+            fmean((run.used.executor_hours - run.best.executor_hours) / run.optimum for run in runs),
+            fmean(total_cost(0.0, run.used.changes - run.best.changes, 0.0, run.weight) / run.optimum for run in runs),
+            fmean(run.weight * (run.used.violation_hours - run.best.violation_hours) / run.optimum for run in runs),
         )
         for policy, runs in bills_by_policy(bills).items()
     )
@@ -245,7 +232,24 @@ class TimeSeries:
     capacity: Points
     paid: Points
     lag: Points
-    acts: tuple[Act, ...]
+    acts: tuple[Act, ...] = ()
+
+
+def time_series(run: Run, capacities: Sequence[float], end: float, most: int, acts: int = 0) -> TimeSeries:
+    """The lines of a run with ``most`` points each, and so many ``acts``; ``capacities``: of 0, 1, … executors."""
+    history = run.history
+    carried = [(at, capacities[min(number, len(capacities) - 1)]) for at, number in history.ready]
+    return TimeSeries(
+        capacity=thin_steps(carried, end, most),
+        paid=thin_steps([(at, float(number)) for at, number in history.paid], end, most),
+        lag=thin(lag_line(history.lag_spans(0.0, end)), most),
+        acts=thin_acts(run.acts, acts) if acts else (),
+    )
+
+
+def thin_steps(steps: Points, end: float, most: int) -> Points:
+    """The steps as :func:`thin` leaves them, the last one until ``end``."""
+    return thin([*steps, (end, steps[-1][1])], most)
 
 
 def thin(points: Sequence[tuple[float, float]], most: int) -> Points:

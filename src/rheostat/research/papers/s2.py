@@ -580,16 +580,13 @@ def judge_gamma(
     ]
 
 
-_T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
-"""Student's t for 1, 2, … degrees of freedom, two-sided 95 %; 2.09 down to 1.96 beyond."""
-
-
 def _half_width(values: Sequence[float]) -> float | None:
     """Half of the 95 % interval of the mean; None for one value."""
     if len(values) < 2:
         return None
-    t = _T_95[len(values) - 2] if len(values) - 2 < len(_T_95) else 2.09
-    return t * stdev(values) / math.sqrt(len(values))
+    from scipy.stats import t  # type: ignore[import-untyped]
+
+    return float(t.ppf(0.975, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
 
 
 def _ascending(values: Mapping[str, float]) -> str:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
 from rheostat.journal.store import States
 from rheostat.judge.cases import PolicySpec, load_job, settings_for
-from rheostat.judge.scoring import Points, ScoringCase, cost_parts, end_of, lag_line, thin
-from rheostat.judge.simulate import Recorder, simulate, start_executors
+from rheostat.judge.scoring import Points, TimeSeries, cost_parts, end_of, scoring_case, thin, time_series
+from rheostat.judge.simulate import Recorder, simulate
 from rheostat.load.curves import Pieces, staircase
 from rheostat.load.prepare import Prepared, peak_mean, prepare
 from rheostat.load.shapes import parse_shape
@@ -35,7 +35,7 @@ from rheostat.research.papers.results import (
     columns,
     run_tasks,
 )
-from rheostat.sim.capacity import capacity, capacity_curve, violation_weight
+from rheostat.sim.capacity import capacity, capacity_curve
 from rheostat.sim.history import Lag
 from rheostat.sim.jobfile import JobFile
 
@@ -77,7 +77,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyRun:
-    """A finished run; ``capacity``, ``paid`` and ``lag`` are thinned, for plots.
+    """A finished run; ``lines``: thinned, for plots.
 
     Attributes:
         decisions: all with a known number of executors, in order.
@@ -99,9 +99,7 @@ class PolicyRun:
     static_hours: float
     cooldown_s: float
     faults: tuple[str, ...]
-    capacity: Points
-    paid: Points
-    lag: Points
+    lines: TimeSeries
     seed: int = 0
 
     @property
@@ -175,31 +173,23 @@ def play(scene: Scene, policy: PolicySpec, seed: int, failover: Failover | None 
         loop.failover(failover is not None and failover.begin <= later < failover.end)
 
     run = simulate(job, load, policy, seed=seed, recorder=recorder, before_each=set_failover if failover else None)
-    history, weight, carried = run.history, violation_weight(job, load.peak), capacity_curve(job)
-    case = ScoringCase(job, load.curve, start_executors(job, load), weight)
-    end = end_of(case, history)
-    parts = cost_parts(case, history, end)
+    case = scoring_case(job, load)
+    weight, end = round(case.weight), end_of(case, run.history)
+    parts = cost_parts(case, run.history, end)
     return PolicyRun(
         decisions=tuple(recorder.decisions),
         executor_hours=parts.executor_hours,
         changes=parts.changes,
         violation_s=3600 * parts.violation_hours,
-        lag_max=Lag.of(history, 0.0, end).greatest,
+        lag_max=Lag.of(run.history, 0.0, end).greatest,
         cost=parts.cost(weight),
-        static=round(weight),
+        static=weight,
         static_hours=weight * end / 3600,
         cooldown_s=settings_for(job, policy.at_size(weight)).guard.cooldown_down_s,
         faults=tuple(run.faults),
-        capacity=_plot_steps([(at, carried[count]) for at, count in history.ready], end),
-        paid=_plot_steps([(at, float(count)) for at, count in history.paid], end),
-        lag=thin(lag_line(history.lag_spans(0.0, end)), _POINTS),
+        lines=time_series(run, capacity_curve(job), end, _POINTS),
         seed=seed,
     )
-
-
-def _plot_steps(steps: Points, end: float) -> Points:
-    """The steps, thinned, with their last value at the end."""
-    return thin([*steps, (end, steps[-1][1])] if steps and steps[-1][0] < end else steps, _POINTS)
 
 
 def value_at(steps: Points, at: float) -> float:
@@ -411,33 +401,30 @@ def table_rows(runs: Mapping[int, Runs]) -> list[list[str]]:
     return rows
 
 
-Lines = Mapping[str, tuple[Points, Points, Points]]
-"""Of each run what its executors carry, records/s, executors paid for, and lag."""
-
-
 def _plot_runs(name: str, seed: int, runs: Runs) -> Plot:
     load = thin(_SCENES[name](seed).load.curve.points, _POINTS) if name in _SCENES else []
-    return _plot(load, {label: (run.capacity, run.paid, run.lag) for label, (run,) in runs.items()})
+    return _plot(load, {label: run.lines for label, (run,) in runs.items()})
 
 
 def _plot_fleet(runs: Runs) -> Plot:
     """On a grid: total capacity and executors of the fleet, total of the static sizes, and the largest lag of all."""
     grid, lines = [300.0 * place for place in range(int(_DAY_S / 300.0) + 1)], {}
     for label, jobs in runs.items():
-        carried = [(at, sum(value_at(run.capacity, at) for run in jobs)) for at in grid]
-        paid = [(at, sum(value_at(run.paid, at) for run in jobs)) for at in grid]
-        lines[label] = (carried, paid, [(at, max(value_at(run.lag, at) for run in jobs)) for at in grid])
+        carried = [(at, sum(value_at(run.lines.capacity, at) for run in jobs)) for at in grid]
+        paid = [(at, sum(value_at(run.lines.paid, at) for run in jobs)) for at in grid]
+        lags = [(at, max(value_at(run.lines.lag, at) for run in jobs)) for at in grid]
+        lines[label] = TimeSeries(carried, paid, lags)
     static = float(sum(run.static for run in runs["router"]))
-    return _plot([], {**lines, "static": ([], [(grid[0], static), (grid[-1], static)], [])})
+    return _plot([], {**lines, "static": TimeSeries([], [(grid[0], static), (grid[-1], static)], [])})
 
 
-def _plot(load: Points, runs: Lines) -> Plot:
+def _plot(load: Points, runs: Mapping[str, TimeSeries]) -> Plot:
     lines = [(1, line("load", *columns(load), GREY))] if load else []
-    for (name, (carried, paid, lag)), color in zip(runs.items(), COLORS, strict=False):
+    for (name, own), color in zip(runs.items(), COLORS, strict=False):
         lines += [
-            (1, line(name, *columns(carried), color, shape="hv", showlegend=False, legendgroup=name)),
-            (2, line(name, *columns(paid), color, shape="hv", legendgroup=name)),
-            (3, line(name, *columns(lag), color, showlegend=False, legendgroup=name)),
+            (1, line(name, *columns(own.capacity), color, shape="hv", showlegend=False, legendgroup=name)),
+            (2, line(name, *columns(own.paid), color, shape="hv", legendgroup=name)),
+            (3, line(name, *columns(own.lag), color, showlegend=False, legendgroup=name)),
         ]
     return Plot(("Load and what the executors carry, records/s", "Executors paid for", "Lag, s"), lines, 820)
 
@@ -503,9 +490,10 @@ def _check_reset(runs: Runs) -> _Checked:
     (run,), since = runs["router"], LASTING_S
     load = spikes(run.seed).load.curve
     rate = (load.cumulative(since + _AFTER_S) - load.cumulative(since)) / _AFTER_S
-    enough = [at for at, carried in run.capacity if at >= since and carried >= _ENOUGH * rate]
-    late_s = enough[0] - since if enough else run.capacity[-1][0]
-    return late_s <= _AFTER_S, (late_s / 60, 100 * value_at(run.capacity, since) / rate)
+    carries = run.lines.capacity
+    enough = [at for at, carried in carries if at >= since and carried >= _ENOUGH * rate]
+    late_s = enough[0] - since if enough else carries[-1][0]
+    return late_s <= _AFTER_S, (late_s / 60, 100 * value_at(carries, since) / rate)
 
 
 def _check_fleet_static(runs: Runs) -> _Checked:
