@@ -79,7 +79,7 @@ class AmadeusPolicy(BuiltInPolicy[AmadeusOptions, AmadeusState]):
     """The listener. See the module's description."""
 
     name: ClassVar[str] = "amadeus"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset({"largest_step"})
+    self_managed_steps = frozenset({"largest_step"})
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: AmadeusState) -> tuple[Recommendation, AmadeusState]:

@@ -39,10 +39,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from rheostat.analyze.assess import IN_USE
 from rheostat.analyze.batches import DRIVEN
+from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, current_target, has_finished, is_warm
 from rheostat.decide.rates import busy_rate, last_batch_s
 from rheostat.decide.trust import Trust, drop_old, is_jump
@@ -72,6 +73,13 @@ _SPIKE_S, _SPIKE_TIMES = 300.0, 3.0
 """How long a spike is remembered at least, s, and in times to catch up."""
 _STARTS_S = 60.0
 """A backlog so soon after a new run has begun is what waited for it, s."""
+
+
+class PolicyOptions(FrozenModel):
+    """Options of a policy; the text below each one describes it."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
 
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 StateT = TypeVar("StateT")
@@ -133,37 +141,20 @@ def due_in_s(at: float, last: float | None, every_s: float | None, early_s: floa
     return 0.0 if left_s <= early_s else left_s
 
 
-def count_in_a_row(streak: int, required: int) -> tuple[int, bool]:
-    """The streak with one more sample, at most ``required``, and whether it is complete.
-
-    >>> count_in_a_row(8, 10), count_in_a_row(10, 10)
-    ((9, False), (10, True))
-    """
-    streak = min(streak + 1, required)
-    return streak, streak == required
-
-
-class Surplus(NamedTuple):
-    """Samples in a row with a surplus, and since when."""
-
-    streak: int = 0
-    since: float = 0.0
-
-
-def count_surplus(past: Surplus, assessment: Assessment, required: int) -> tuple[Surplus, bool]:
-    """The count with one more sample, and whether it is complete: in samples, and in trigger intervals.
+def count_surplus(streak: int, since: float, assessment: Assessment, required: int) -> tuple[int, float, bool]:
+    """Samples in a row with a surplus, this one included, since when, and whether they are as many as ``required``.
 
     Ten samples within one trigger interval of 300 s are one low interval, not ten.
 
-    >>> count_surplus(Surplus(9, 0.0), Assessment(at=135.0, trigger_s=10.0), 10)
-    (Surplus(streak=10, since=0.0), True)
-    >>> count_surplus(Surplus(9, 0.0), Assessment(at=135.0, trigger_s=300.0), 10)
-    (Surplus(streak=10, since=0.0), False)
+    >>> count_surplus(9, 0.0, Assessment(at=135.0, trigger_s=10.0), 10)
+    (10, 0.0, True)
+    >>> count_surplus(9, 0.0, Assessment(at=135.0, trigger_s=300.0), 10)
+    (10, 0.0, False)
     """
-    since = past.since if past.streak else assessment.at
-    streak, complete = count_in_a_row(past.streak, required)
-    waited_s = assessment.at - since
-    return Surplus(streak, since), complete and (required == 1 or waited_s >= _TRIGGERS * (assessment.trigger_s or 0.0))
+    since = since if streak else assessment.at
+    streak, waited_s = min(streak + 1, required), assessment.at - since
+    lasts = required == 1 or waited_s >= _TRIGGERS * (assessment.trigger_s or 0.0)
+    return streak, since, streak == required and lasts
 
 
 def add_in_a_row(

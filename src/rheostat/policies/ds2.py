@@ -110,9 +110,7 @@ class Ds2Policy(BuiltInPolicy[Ds2Options, Ds2State]):
     """Jumps to the optimum that the true processing rate gives. See the module's description."""
 
     name: ClassVar[str] = "ds2"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"}
-    )
+    self_managed_steps = frozenset({"warm_up", "hold", "largest_step", "cooldown_up", "cooldown_down"})
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: Ds2State) -> _Proposal:

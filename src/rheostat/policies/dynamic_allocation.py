@@ -28,9 +28,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from rheostat.config.models import FrozenModel
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, propose_nothing, valid_target
+from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, PolicyOptions, propose_nothing, valid_target
 from rheostat.text import executors, seconds, several
 
 _Proposal = tuple[Recommendation, "DynamicAllocationState"]
@@ -38,21 +37,13 @@ _Proposal = tuple[Recommendation, "DynamicAllocationState"]
 TUNED: Mapping[str, object] = {"backlog_timeout_s": None, "idle_timeout_s": None}
 
 
-class DynamicAllocationOptions(FrozenModel):
+class DynamicAllocationOptions(PolicyOptions):
     """Options of ``dynamic-allocation``, with the defaults of Spark: the preset ``faithful``."""
 
-    backlog_timeout_s: float | None = Field(
-        1.0,
-        gt=0,
-        le=86_400,
-        description="Tasks wait this long before the first round (schedulerBacklogTimeout); null: the trigger.",
-    )
-    sustained_timeout_s: float | None = Field(
-        None,
-        gt=0,
-        le=86_400,
-        description="Time between rounds (sustainedSchedulerBacklogTimeout); null: the same as backlog_timeout_s.",
-    )
+    backlog_timeout_s: float | None = Field(1.0, gt=0, le=86_400)
+    """Tasks wait this long before the first round (schedulerBacklogTimeout); null: the trigger."""
+    sustained_timeout_s: float | None = Field(None, gt=0, le=86_400)
+    """Time between rounds (sustainedSchedulerBacklogTimeout); null: the same as backlog_timeout_s."""
     idle_timeout_s: float | None = Field(
         60.0,
         gt=0,
@@ -60,12 +51,10 @@ class DynamicAllocationOptions(FrozenModel):
         description="Executors without a task for this long are given back (executorIdleTimeout); null: two trigger "
         "intervals, at least 60 s.",
     )
-    allocation_ratio: float = Field(
-        1.0, gt=0, le=1, description="Share of the slots that all tasks at once would fill (executorAllocationRatio)."
-    )
-    tasks: int | None = Field(
-        None, ge=1, le=1_000_000, description="Tasks of the widest stage; null: one for each partition of the sources."
-    )
+    allocation_ratio: float = Field(1.0, gt=0, le=1)
+    """Share of the slots that all tasks at once would fill (executorAllocationRatio)."""
+    tasks: int | None = Field(None, ge=1, le=1_000_000)
+    """Tasks of the widest stage; null: one for each partition of the sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +113,7 @@ class DynamicAllocationPolicy(BuiltInPolicy[DynamicAllocationOptions, DynamicAll
     """More executors while tasks wait, fewer once executors have none. See the module's description."""
 
     name: ClassVar[str] = "dynamic-allocation"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {"hold", "largest_step", "cooldown_down", "useful_executors"}
-    )
+    self_managed_steps = frozenset({"hold", "largest_step", "cooldown_down", "useful_executors"})
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}
 
     def recommend(self, assessment: Assessment, state: DynamicAllocationState) -> _Proposal:

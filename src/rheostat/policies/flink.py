@@ -283,7 +283,7 @@ class FlinkPolicy(BuiltInPolicy[FlinkOptions, FlinkState]):
     """Keeps the utilization near a target. See the module's description."""
 
     name: ClassVar[str] = "flink"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps = frozenset(
         {"warm_up", "hold", "tolerance", "scale_down_hold", "alignment", "largest_step", "cooldown_up", "cooldown_down"}
     )
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}

@@ -35,7 +35,7 @@ from rheostat.config.models import FrozenModel, reject
 from rheostat.decide.policy import PolicyContext
 from rheostat.errors import Fault
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, propose_nothing, valid_target
+from rheostat.policies.capacity import ROUNDING, BuiltInPolicy, PolicyOptions, propose_nothing, valid_target
 from rheostat.policies.trend import Point, line
 from rheostat.text import count, executors, percent, seconds
 
@@ -129,7 +129,6 @@ class Behavior:
         return replace(state, changes=_within((*state.changes, *changed), at, longest), executors=current, at=at)
 
     def shape(self, desired: int, at: float, current: int, state: BehaviorState) -> tuple[Shaped, BehaviorState]:
-
         highs = _within(state.highs, at, self.down.stabilization_s)
         lows = _within(state.lows, at, self.up.stabilization_s) if self.up.stabilization_s else ()
         calm = stabilize(desired, current, highs, lows)
@@ -285,7 +284,7 @@ def gate_by_lag(relative: float, lag: float, threshold: float) -> float | None:
 MetricName = Literal["utilization", "occupancy", "lag_change"]
 
 
-class HpaOptions(FrozenModel):
+class HpaOptions(PolicyOptions):
     """Options of ``hpa``, with the defaults of Kubernetes."""
 
     metrics: dict[MetricName, Annotated[float, Field(gt=0, le=10)]] = Field(
@@ -295,21 +294,17 @@ class HpaOptions(FrozenModel):
         "1 + change of the lag ÷ records consumed, above lag_threshold (S4).",
     )
     lag_threshold: float | None = Field(
-        None,
-        ge=0,
-        description="Lag up to which lag_change has no say; null: what a healthy job has.",
-        json_schema_extra={"only_with": ["metrics", "lag_change"], "unit": "records"},
+        None, ge=0, json_schema_extra={"only_with": ["metrics", "lag_change"], "unit": "records"}
     )
-    overshoot: float = Field(
-        1.0,
-        ge=1,
-        le=10,
-        description="Factor of the change in lag_change: above 1 more is asked for than arrives (S4).",
-        json_schema_extra={"only_with": ["metrics", "lag_change"]},
-    )
-    tolerance: float = Field(0.1, ge=0, lt=1, description="No change while value ÷ target is this close to 1.")
-    scale_up: Rules = Field(UP, description="Behavior on the way up.")
-    scale_down: Rules = Field(DOWN, description="Behavior on the way down.")
+    """Lag up to which lag_change has no say; null: what a healthy job has."""
+    overshoot: float = Field(1.0, ge=1, le=10, json_schema_extra={"only_with": ["metrics", "lag_change"]})
+    """Factor of the change in lag_change: above 1 more is asked for than arrives (S4)."""
+    tolerance: float = Field(0.1, ge=0, lt=1)
+    """No change while value ÷ target is this close to 1."""
+    scale_up: Rules = UP
+    """Behavior on the way up."""
+    scale_down: Rules = DOWN
+    """Behavior on the way down."""
 
     @model_validator(mode="after")
     def _down(self) -> Self:
@@ -343,7 +338,7 @@ class HpaPolicy(BuiltInPolicy[HpaOptions, HpaState]):
     """The controller. See the module's description."""
 
     name: ClassVar[str] = "hpa"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps = frozenset(
         {"warm_up", "hold", "tolerance", "scale_down_hold", "largest_step", "cooldown_up", "cooldown_down"}
     )
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": {}, "s4": S4}

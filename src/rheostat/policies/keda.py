@@ -36,10 +36,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
-from rheostat.policies.capacity import BuiltInPolicy, add_in_a_row, propose_nothing
+from rheostat.policies.capacity import BuiltInPolicy, PolicyOptions, add_in_a_row, propose_nothing
 from rheostat.policies.hpa import (
     DOWN,
     UP,
@@ -56,35 +55,25 @@ from rheostat.text import count, executors, per_second
 _COLD = 2
 
 
-class KedaOptions(FrozenModel):
+class KedaOptions(PolicyOptions):
     """Options of ``keda``, with the defaults of KEDA and Kubernetes."""
 
-    lag_threshold: float | None = Field(
-        10.0,
-        gt=0,
-        description="Lag for each replica, records; null: threshold_triggers × trigger × executor_rate.",
-        json_schema_extra={"unit": "records"},
-    )
-    threshold_triggers: float = Field(
-        2.3,
-        gt=0,
-        le=1000,
-        description="With lag_threshold null: the threshold in triggers' work of an executor.",
-        json_schema_extra={"only_with": ["lag_threshold", "null"]},
-    )
-    executor_rate: float | None = Field(
-        None,
-        gt=0,
-        description="What one executor carries, from a load test; null: measured as the job runs.",
-        json_schema_extra={"unit": "records/s"},
-    )
-    allow_idle_consumers: bool = Field(default=False, description="Whether to go beyond one slot for each partition.")
-    even_partitions: bool = Field(
-        default=False, description="Only numbers of slots that divide the partitions (ensureEvenDistribution…)."
-    )
-    tolerance: float = Field(0.1, ge=0, lt=1, description="No change while lag ÷ (threshold × n) is this close to 1.")
-    scale_up: Rules = Field(UP, description="Behavior on the way up.")
-    scale_down: Rules = Field(DOWN, description="Behavior on the way down.")
+    lag_threshold: float | None = Field(10.0, gt=0, json_schema_extra={"unit": "records"})
+    """Lag for each replica, records; null: threshold_triggers × trigger × executor_rate."""
+    threshold_triggers: float = Field(2.3, gt=0, le=1000, json_schema_extra={"only_with": ["lag_threshold", "null"]})
+    """With lag_threshold null: the threshold in triggers' work of an executor."""
+    executor_rate: float | None = Field(None, gt=0, json_schema_extra={"unit": "records/s"})
+    """What one executor carries, from a load test; null: measured as the job runs."""
+    allow_idle_consumers: bool = False
+    """Whether to go beyond one slot for each partition."""
+    even_partitions: bool = False
+    """Only numbers of slots that divide the partitions (ensureEvenDistribution…)."""
+    tolerance: float = Field(0.1, ge=0, lt=1)
+    """No change while lag ÷ (threshold × n) is this close to 1."""
+    scale_up: Rules = UP
+    """Behavior on the way up."""
+    scale_down: Rules = DOWN
+    """Behavior on the way down."""
 
 
 TUNED: Mapping[str, object] = {"lag_threshold": None}
@@ -126,7 +115,7 @@ class KedaPolicy(BuiltInPolicy[KedaOptions, KedaState]):
     """The Kafka scaler and the autoscaler behind it. See the module's description."""
 
     name: ClassVar[str] = "keda"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps = frozenset(
         {"warm_up", "hold", "tolerance", "scale_down_hold", "largest_step", "cooldown_up", "cooldown_down"}
     )
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": TUNED, "tuned": TUNED, "faithful": {}}

@@ -25,10 +25,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from rheostat.analyze.batches import HIGH
-from rheostat.config.models import FrozenModel
 from rheostat.decide.placement import Choice, Placing, choose_nodes_to_add, choose_nodes_to_leave, nd_max
 from rheostat.decide.policy import PolicyContext, has_finished
 from rheostat.decide.trust import Trust, drop_old, is_jump
@@ -39,8 +38,8 @@ from rheostat.policies.capacity import (
     NOISE,
     ROUNDING,
     BuiltInPolicy,
+    PolicyOptions,
     Spike,
-    Surplus,
     add_healthy,
     capacity_shown,
     count_surplus,
@@ -61,10 +60,8 @@ _LEAST_POINTS = 3
 _MOST_QUERIES = 16
 
 
-class MstOptions(FrozenModel):
+class MstOptions(PolicyOptions):
     """Options of ``mst``, with the defaults of the preset ``default``."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     dt_threshold: float = Field(7.0, ge=0, lt=100)
     """T: the share of MST that must be left over, %; never less than the model's error."""
@@ -504,7 +501,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
     """A capacity model over nodes. See the module's description."""
 
     name: ClassVar[str] = "mst"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset({"largest_step"})
+    self_managed_steps = frozenset({"largest_step"})
     placing: ClassVar[Placing] = Placing.NEAREST
     alpha_only: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
@@ -679,9 +676,7 @@ class MstPolicy(BuiltInPolicy[MstOptions, MstState]):
         if target == sample.n:
             return sample.hold(ReasonCode.STEADY, text), nothing
         required = self.options.samples_to_shrink
-        (streak, since), is_complete = count_surplus(
-            Surplus(state.streak, state.low_since), sample.assessment, required
-        )
+        streak, since, is_complete = count_surplus(state.streak, state.low_since, sample.assessment, required)
         state = replace(state, streak=streak, low_since=since)
         if is_complete:
             return sample.propose(target, ReasonCode.OVERSIZED, f"{text}: {sample.n} → {target}"), state

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from rheostat.decide.policy import PolicyContext
 from rheostat.errors import InputError, JournalError
@@ -57,8 +57,6 @@ _POINTS = 10
 
 class ProactiveOptions(ReactiveOptions):
     """Options of ``proactive``, with the defaults of the preset ``default``."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     headroom: float = Field(0.95, gt=0, le=1)
     """Share of the capacity to be used after a decrease; the forecast shows a rise before it comes (S1: 0.9)."""

@@ -24,7 +24,6 @@ from typing import ClassVar, NamedTuple
 from pydantic import Field
 
 from rheostat.analyze.batches import driver_part
-from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, current_target
 from rheostat.learn.arrivals import (
     REACH,
@@ -45,6 +44,7 @@ from rheostat.learn.start_up import StartUp, follow_start_up
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation, StageWork
 from rheostat.policies.capacity import (
     BuiltInPolicy,
+    PolicyOptions,
     Spike,
     follow_spike,
     propose_nothing,
@@ -67,15 +67,11 @@ _SPIKE_LAGS = 2.0
 """Lags of the objective in which a burst is worked off."""
 
 
-class RheostatOptions(FrozenModel):
+class RheostatOptions(PolicyOptions):
     """Options of ``rheostat``."""
 
-    margin: float = Field(
-        0.015,
-        ge=0,
-        lt=0.5,
-        description="Share of the objective's lag that is kept free, for errors of the model.",
-    )
+    margin: float = Field(0.015, ge=0, lt=0.5)
+    """Share of the objective's lag that is kept free, for errors of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +136,11 @@ class RheostatPolicy(BuiltInPolicy[RheostatOptions, RheostatState]):
     """The next batches played forward, and a price for every number. See the module's description."""
 
     name: ClassVar[str] = "rheostat"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {
-            "warm_up",
-            "hold",
-            "largest_step",
-            "cooldown_down",
-            "tolerance",
-            "scale_down_hold",
-            "alignment",
-            "round_trip",
-        }
+    self_managed_steps = frozenset(
+        {"warm_up", "hold", "largest_step", "cooldown_down", "tolerance", "scale_down_hold", "alignment", "round_trip"}
     )
 
-    guard_settings: ClassVar[frozenset[str]] = frozenset({"largest_step_up"})
+    guard_settings = frozenset({"largest_step_up"})
 
     def __init__(self, options: RheostatOptions, context: PolicyContext) -> None:
         super().__init__(options, context)

@@ -23,17 +23,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from rheostat.config.models import FrozenModel
 from rheostat.decide.policy import PolicyContext, cap_limits, has_finished, tasks_fail
 from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies import router_table as tables
 from rheostat.policies.capacity import (
     BuiltInPolicy,
+    PolicyOptions,
     Recovery,
     Spike,
-    Surplus,
     batch_speed,
     count_surplus,
     due_in_s,
@@ -59,10 +58,8 @@ _KEPT_SIZES = 32
 """Changes of the target that are remembered: at one each 15 s, those of eight minutes."""
 
 
-class RouterOptions(FrozenModel):
+class RouterOptions(PolicyOptions):
     """Options of ``router``, with the defaults of the preset ``default``."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     metrics_delay_s: float = Field(0.0, ge=0, le=3600)
     """Least age of the metrics when they arrive, s; the age that they report counts if it is more (S5: 120)."""
@@ -591,10 +588,9 @@ def _size_down(turn: Turn) -> Turn:
 def post_decision(turn: Turn) -> Turn:
     """Apply the count of decreases and the limits."""
     state, required = turn.state, turn.options.samples_to_shrink
-    surplus, is_complete = Surplus(), True
+    streak, since, is_complete = 0, 0.0, True
     if turn.target < turn.n:
-        surplus, is_complete = count_surplus(Surplus(state.streak, state.low_since), turn.assessment, required)
-    streak, since = surplus
+        streak, since, is_complete = count_surplus(state.streak, state.low_since, turn.assessment, required)
     turn = replace(turn, state=replace(state, decided_at=turn.assessment.at, streak=streak, low_since=since))
     if not is_complete:
         text = f"{turn.reason.text}; {streak} of {required} in a row: {turn.n} stays"
@@ -653,9 +649,7 @@ class RouterPolicy(BuiltInPolicy[RouterOptions, RouterState]):
     """The chain as a policy. See the module's description."""
 
     name: ClassVar[str] = "router"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
-        {"warm_up", "hold", "sick_sink", "largest_step", "cooldown_up", "cooldown_down"}
-    )
+    self_managed_steps = frozenset({"warm_up", "hold", "sick_sink", "largest_step", "cooldown_up", "cooldown_down"})
     presets: ClassVar[Mapping[str, Mapping[str, object]]] = {"default": {}, "faithful": FAITHFUL}
 
     def recommend(self, assessment: Assessment, state: RouterState) -> tuple[Recommendation, RouterState]:

@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -26,19 +25,17 @@ from rheostat.model import Assessment, Reason, ReasonCode, Recommendation
 from rheostat.policies.capacity import BuiltInPolicy
 from rheostat.text import executors
 
-OPEN_LOOP: Mapping[str, Any] = MappingProxyType(
-    {
-        "catching_up": False,
-        "hold_both": False,
-        "hold_fallback_s": 0.0,
-        "ineffective_share": None,
-        "rescale_catch_up_lags": None,
-        "max_age_cycles": 1000.0,
-        "no_room_backoff_s": 0.0,
-        "no_room_backoff_max_s": 0.0,
-        "most_round_trips": None,
-    }
-)
+OPEN_LOOP: Mapping[str, Any] = {
+    "catching_up": False,
+    "hold_both": False,
+    "hold_fallback_s": 0.0,
+    "ineffective_share": None,
+    "rescale_catch_up_lags": None,
+    "max_age_cycles": 1000.0,
+    "no_room_backoff_s": 0.0,
+    "no_room_backoff_max_s": 0.0,
+    "most_round_trips": None,
+}
 """Guard settings under which the timetable is followed exactly once there are metrics."""
 
 _ROUNDING_S = 1e-6
@@ -82,7 +79,7 @@ class SchedulePolicy(BuiltInPolicy[ScheduleOptions, ScheduleState]):
     """Follows the timetable. Before its first step, and without one, the target stays."""
 
     name: ClassVar[str] = "schedule"
-    self_managed_steps: ClassVar[frozenset[str]] = frozenset(
+    self_managed_steps = frozenset(
         {
             "task_failures",
             "warm_up",
