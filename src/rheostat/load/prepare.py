@@ -138,7 +138,7 @@ def _cut_around_peak(curve: Pieces, longest_s: float | None) -> tuple[Pieces, tu
 def _add_noise(curve: Pieces, step_s: float, noise_cv: float, random: Random) -> Pieces:
     """Levels of ``step_s`` seconds, each the mean of the curve over it, times a gamma variable of mean 1."""
     grid = np.append(np.arange(0.0, curve.duration, step_s), curve.duration)
-    means = np.diff(_PiecesArray(curve).cumulative(grid)) / np.diff(grid)
+    means = np.diff(PiecesArray(curve).cumulative(grid)) / np.diff(grid)
     if noise_cv > 0:
         shape = 1 / noise_cv**2
         means *= np.array([random.gammavariate(shape, 1 / shape) for _ in means])
@@ -148,7 +148,7 @@ def _add_noise(curve: Pieces, step_s: float, noise_cv: float, random: Random) ->
 def _find_peak(curve: Pieces, window_s: float) -> tuple[float, float]:
     """The largest mean over a window, and the second at which that window begins."""
     window = min(window_s, curve.duration)
-    lines = _PiecesArray(curve)
+    lines = PiecesArray(curve)
     edges = np.unique(np.clip(np.concatenate([lines.times, lines.times - window]), 0.0, curve.duration - window))
     begins, ends = edges[:-1], edges[1:]
     first = lines.rate(begins + window, "right") - lines.rate(begins, "right")
@@ -161,7 +161,7 @@ def _find_peak(curve: Pieces, window_s: float) -> tuple[float, float]:
     return float(means[best]), float(places[best])
 
 
-class _PiecesArray:
+class PiecesArray:
     """:class:`Pieces` evaluated at many seconds at once."""
 
     def __init__(self, curve: Pieces) -> None:
@@ -179,6 +179,8 @@ class _PiecesArray:
         return self._rates[piece] + np.clip(share, 0.0, 1.0) * (self._rates[piece + 1] - self._rates[piece])
 
     def cumulative(self, t: _Floats) -> _Floats:
+        """Records offered by then; as :meth:`Pieces.cumulative` before second 0 and after the end."""
+        t = np.clip(t, 0.0, self.times[-1])
         piece = self._find_piece(t, "right")
         return self._sums[piece] + (t - self.times[piece]) * (self._rates[piece] + self.rate(t, "right")) / 2
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rheostat.load.curves import Pieces
+from rheostat.load.prepare import PiecesArray
 from rheostat.sim.capacity import CostParts, batch_s, best_curve, capacity_curve, long_batch_rate
 from rheostat.sim.events import CodeChange, CostDrift, DeadExecutor, Event, LostNode, SkewChange
 from rheostat.sim.jobfile import JobFile
@@ -218,7 +219,6 @@ class Step:
     recover_from: Floats
 
     def row(self, row: int) -> Step:
-        """The step for one number of executors."""
         own = {each.name: getattr(self, each.name)[row : row + 1] for each in fields(self) if each.name != "seconds"}
         return replace(self, **own)
 
@@ -303,15 +303,12 @@ class Grid:
         )
 
     def row_of(self, executors: int) -> int:
-        """The row of a number."""
         return int(np.searchsorted(self.numbers, executors, side="right")) - 1
 
     def arrivals_of(self, number: int) -> float:
-        """Records that arrive in a step."""
         return float(self._arrivals[number]) if number < len(self._arrivals) else 0.0
 
     def decides(self, number: int) -> bool:
-        """Whether a decision is made at the begin of this step."""
         return number % self.per_decision == 0
 
     def remaining_s(self, number: int) -> float:
@@ -331,25 +328,13 @@ class Grid:
         """
         load, objective_s = self.problem.load, self.problem.objective_s
         times = np.arange(self.loaded + ceil(objective_s / self.step_s) + 2, dtype=np.float64) * self.step_s
-        offered, aged = _offer(load, times), _offer(load, times - objective_s)
+        offer = PiecesArray(load).cumulative
+        offered, aged = offer(times), offer(times - objective_s)
         shares = np.arange(1, _SAMPLES) / _SAMPLES
-        inside = _offer(load, times[:-1, None] + shares * self.step_s - objective_s)
+        inside = offer(times[:-1, None] + shares * self.step_s - objective_s)
         chord = aged[:-1, None] + shares * np.diff(aged)[:, None]
         lowered = np.maximum(chord - inside, 0.0).max(axis=1)
         return np.diff(offered), offered[:-1] - aged[:-1] + lowered, np.diff(aged) / self.step_s
-
-
-def _offer(load: Pieces, seconds: Floats) -> Floats:
-    """Records offered by each second: the integral of the load, for an array of any shape."""
-    points = np.array(load.points)
-    times, rates = points[:, 0], points[:, 1]
-    sums = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rates[:-1] + rates[1:]) / 2)])
-    at = np.clip(seconds, 0.0, times[-1])
-    piece = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    width, inside = times[piece + 1] - times[piece], at - times[piece]
-    share = np.divide(inside, width, out=np.zeros_like(at), where=width > 0)
-    found: Floats = sums[piece] + inside * (2 * rates[piece] + share * (rates[piece + 1] - rates[piece])) / 2
-    return found
 
 
 # One decision and one step: how they change the frontier
@@ -414,7 +399,6 @@ def _advance(least: Floats, step: Step, weight: float) -> tuple[Floats, _Levels]
 
 
 def serve(after: Frontier, step: Step, grid: Grid) -> Frontier:
-    """One step later."""
     least = after.least
     rows, width = least.shape
     late = int(np.count_nonzero((least - step.allowed).max(axis=0) > 0))
@@ -560,7 +544,6 @@ def _state_before_step(after: Frontier, row: int, level: int, step: Step, grid: 
 
 
 def _state_before_decision(before: Frontier, row: int, level: int, grid: Grid) -> tuple[int, int]:
-    """The state before a decision from which this one was reached."""
     width = before.least.shape[1]
     rows = np.arange(len(before.least))
     added = np.maximum(grid.numbers[row] - grid.numbers, 0)

@@ -112,7 +112,6 @@ class Optimum:
 
     @property
     def mean_executors(self) -> float:
-        """Executors on average over the plan."""
         return sum(self.plan) / len(self.plan)
 
 
