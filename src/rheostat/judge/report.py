@@ -23,6 +23,7 @@ from rheostat.report.html import (
     frame,
     heading,
     line,
+    markdown_table,
     note_list,
     table,
     wrapped,
@@ -111,11 +112,7 @@ COLUMNS = (
 
 
 def column_named(key: str) -> int:
-    """The place of a column.
-
-    Raises:
-        InputError: there is none of that name; with the nearest one.
-    """
+    """The place of a column. Raises InputError: there is none of that name; with the nearest one."""
     keys = [column.key for column in COLUMNS]
     if key not in keys:
         message = f"there is no such column{did_you_mean(key, keys)}"
@@ -172,11 +169,7 @@ class LoadTable:
 
 
 def load_tables(comparison: Comparison, sort: str = "cost") -> list[LoadTable]:
-    """A table for each load and job, means over the seeds.
-
-    Raises:
-        InputError: there is no such column to sort by.
-    """
+    """A table for each load and job, means over the seeds. Raises InputError: there is no such column to sort by."""
     groups: dict[str, list[Entry]] = {}
     for entry in comparison.entries:
         groups.setdefault(f"{entry.case.load.name} on {entry.case.job_label}", []).append(entry)
@@ -367,12 +360,12 @@ def section(title: str, made: str, comparison: Comparison) -> str:
     """
     lines, cells = [f"## {title}", "", made, ""], comparison.cells
     if comparison.defeats is not None:
-        worst = _markdown(defeat_rows(comparison.defeats))
+        worst = markdown_table(defeat_rows(comparison.defeats))
         return "\n".join([*lines, *worst, "", *(f"- {text}" for text in DEFEAT_READING)])
-    lines += [verdict(comparison), "", *_markdown(ranking_rows(comparison.rankings))]
-    lines += ["", f"{SHARES}:", "", *_markdown(share_rows(comparison))]
+    lines += [verdict(comparison), "", *markdown_table(ranking_rows(comparison.rankings))]
+    lines += ["", f"{SHARES}:", "", *markdown_table(share_rows(comparison))]
     if cells is not None:
-        lines += ["", f"{MATRIX}:", "", *_markdown(matrix_rows(cells))]
+        lines += ["", f"{MATRIX}:", "", *markdown_table(matrix_rows(cells))]
     for each in load_tables(comparison) if cells is None else ():
         header, *rows = each.table.texts
         marked = [
@@ -380,16 +373,9 @@ def section(title: str, made: str, comparison: Comparison) -> str:
             for row, texts in enumerate(rows)
         ]
         notes = [f"- {note}" for note in each.notes]
-        lines += ["", f"### {each.title}", "", *_markdown([header, *marked]), "", *notes]
+        lines += ["", f"### {each.title}", "", *markdown_table([header, *marked]), "", *notes]
     lines += ["", *(f"- {text}" for text in (*READING, *comparison.invalid))]
     return "\n".join(lines)
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    for number, row in enumerate(rows):
-        yield "| " + " | ".join(row) + " |"
-        if number == 0:
-            yield "|---" * len(row) + "|"
 
 
 def portable_command(arguments: Sequence[str]) -> str:

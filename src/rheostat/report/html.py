@@ -165,6 +165,12 @@ def table(rows: Sequence[Sequence[str]], best: frozenset[tuple[int, int]] = froz
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
+def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown, header row first; none without a row."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return [*lines[:1], "|---" * len(rows[0]) + "|", *lines[1:]] if rows else []
+
+
 def wrapped(text: str) -> str:
     """HTML for the box beside the pointer."""
     return "<br>".join(textwrap.wrap(html.escape(text), 90))
@@ -280,7 +286,6 @@ def figure_rows(score: Mapping[str, Any], *, explained: bool = False) -> list[li
 
 
 def figures_page() -> str:
-    """The page in Markdown."""
     lines = [
         "# Figures",
         "",

@@ -25,6 +25,7 @@ from rheostat.errors import Fault, InputError, RheostatError, UnavailableError
 from rheostat.files import read_text, reason_of, replace_text
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.lab.lab import Lab, LabSpec
+from rheostat.report.html import markdown_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,14 +60,12 @@ class Metric:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None without one."""
         if self.target is None:
             return None
         held = self.value if self.judged is None else self.judged
         return held is not None and math.isfinite(held) and held <= self.target
 
     def to_json(self) -> dict[str, Any]:
-        """Value in the shape of ``rheostat.bench/1``."""
         names = ("name", "value", "unit", "n", "ci95", "target", "met")
         return {name: getattr(self, name) for name in names}
 
@@ -85,7 +84,6 @@ class Bench:
     pictures: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Value in the shape of ``rheostat.bench/1``."""
         return {
             "schema": SCHEMA,
             "name": self.name,
@@ -127,7 +125,6 @@ def bootstrap_interval(
 
 
 def machine() -> str:
-    """The machine in a line: processor, cores, memory, system, Python."""
     memory, info = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, Path("/proc/cpuinfo")
     named = re.search(r"(?m)^model name\s*: (.+)$", info.read_text(encoding="utf-8") if info.exists() else "")
     processor = named[1].strip() if named else platform.processor() or platform.machine()
@@ -183,25 +180,18 @@ def with_section(text: str, name: str, fresh: str) -> str:
 
 
 def section(result: Bench) -> str:
-    """One benchmark as Markdown."""
     lines = [
         f"## {result.name}",
         "",
         f"`rheostat bench {result.name} --page docs/benchmarks.md`, on: {machine()}.",
         "",
-        *table([["figure", "value", "95 % interval", "n", "target"], *(_row(metric) for metric in result.metrics)]),
+        *markdown_table([["figure", "value", "95 % interval", "n", "target"], *map(_row, result.metrics)]),
         "",
-        *(line for title, rows in result.tables.items() for line in (f"{title}:", "", *table(rows), "")),
+        *(line for title, rows in result.tables.items() for line in (f"{title}:", "", *markdown_table(rows), "")),
         *(line for name in result.pictures for line in (f"![{Path(name).stem}]({name})", "")),
         *(f"- {note}" for note in result.notes),
     ]
     return "\n".join(lines)
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a Markdown table, header row first."""
-    header, *others = [f"| {' | '.join(row)} |" for row in rows]
-    return [header, "|---" * len(rows[0]) + "|", *others]
 
 
 def _row(metric: Metric) -> list[str]:
@@ -222,7 +212,6 @@ ASKED, PROGRESS, RESULT = "asked.json", "progress.json", "result.json"
 
 @contextmanager
 def lab_and_folder(spec: LabSpec, watch: Watch) -> Iterator[tuple[Lab, Path]]:
-    """A lab, and a temporary folder."""
     with (
         TemporaryDirectory(prefix="rheostat-bench-") as folder,
         Lab(spec, say=lambda sentence: watch(0, 0, sentence)) as lab,
