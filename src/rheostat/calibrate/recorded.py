@@ -131,7 +131,6 @@ class ModelErrors:
     backlog_mean: float
 
     def to_json(self) -> dict[str, float | str]:
-        """As JSON."""
         return asdict(self)
 
 
@@ -208,17 +207,7 @@ def _play(run: Recording, load: Pieces, figures: Figures) -> tuple[Array, Array]
     for at, number, same in restarts:
         if not same:
             sim.advance(at)
-            sim.apply(
-                Decision(
-                    at=at,
-                    decision_id=1,
-                    action=Action.UP,
-                    current=None,
-                    target=number,
-                    reason=reason,
-                    recommendation=Recommendation(number, reason),
-                )
-            )
+            sim.apply(Decision(at, 1, Action.UP, None, number, reason, Recommendation(number, reason)))
     end = float(run.seconds[-1]) + float(np.median(np.diff(run.seconds)))
     sim.advance(end)
     return _mean_by_interval(run, load, sim.history.commits, end)

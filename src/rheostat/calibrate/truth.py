@@ -8,7 +8,7 @@ the records that waited then; and it is the expected run: batch times without no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -72,7 +72,6 @@ class Errors:
     worse_than_zero: float
 
     def to_json(self) -> dict[str, float]:
-        """As JSON."""
         return asdict(self)
 
 
@@ -138,9 +137,7 @@ def _load_of(run: RealRun, origin: float, first: RealBatch, end: float) -> Piece
 
 def _waiting_records(run: RealRun, first: RealBatch) -> float:
     """Records that the first batch found: those since the trigger of the one before, or what a cap had left over."""
-    later = [
-        snapshot.committed for snapshot in run.snapshots if snapshot.at >= first.end and snapshot.committed is not None
-    ]
+    later = [each.committed for each in run.snapshots if each.at >= first.end and each.committed is not None]
     cap = run.setup.batch_cap
     if cap is None or first.records < 0.99 * cap or not later:
         return float(first.records)
@@ -162,9 +159,7 @@ def _replay_of(
         start=start,
         seconds=end - start,
         objective_s=job.objective_s,
-        measured=tuple(
-            Moment(snapshot.at - start, snapshot.backlog, snapshot.lag_s, snapshot.registered) for snapshot in snapshots
-        ),
+        measured=tuple(Moment(each.at - start, each.backlog, each.lag_s, each.registered) for each in snapshots),
         simulated=tuple(simulated),
         batches=_batches_inside(run, start, end),
         sim_batches=tuple(sim_batches),
@@ -180,12 +175,8 @@ def _batches_inside(run: RealRun, start: float, end: float) -> Batches:
 
 
 def errors_of(run: Replay) -> Errors:
-    """The figures of a replay."""
-    pairs = [
-        (m.backlog, s.backlog)
-        for m, s in zip(run.measured, run.simulated, strict=True)
-        if m.backlog is not None and s.backlog is not None
-    ]
+    both = zip(run.measured, run.simulated, strict=True)
+    pairs = [(m.backlog, s.backlog) for m, s in both if m.backlog is not None and s.backlog is not None]
     measured, simulated = np.array(pairs, float).reshape(-1, 2).T
     ours = relative_error(measured, simulated)
 
@@ -218,30 +209,15 @@ def overlay(run: RealRun, other: RealRun, job: JobFile, *, warm_up_s: float = WA
     """
     first, end = window_of(run, warm_up_s)
     moved = other.began - run.began
-    snapshots = [
-        snapshot
-        for snapshot in run.snapshots
-        if first.start <= snapshot.at <= end and snapshot.at + moved <= other.snapshots[-1].at
-    ]
+    last_at = min(end, other.snapshots[-1].at - moved)
+    snapshots = [each for each in run.snapshots if first.start <= each.at <= last_at]
 
-    def interpolate(value_of: Callable[[Snapshot], float | None]) -> list[float]:
-        known = [
-            (snapshot.at - moved, value) for snapshot in other.snapshots if (value := value_of(snapshot)) is not None
-        ]
-        at, seconds, values = (
-            [snapshot.at for snapshot in snapshots],
-            [second for second, _ in known],
-            [value for _, value in known],
-        )
-        found: list[float] = np.interp(at, seconds, values).tolist()
+    def interpolate(name: str) -> list[float]:
+        known = [(each.at - moved, value) for each in other.snapshots if (value := getattr(each, name)) is not None]
+        found: list[float] = np.interp([each.at for each in snapshots], *np.array(known).T).tolist()
         return found
 
-    values = zip(
-        snapshots,
-        interpolate(lambda snapshot: snapshot.backlog),
-        interpolate(lambda snapshot: snapshot.lag_s),
-        strict=True,
-    )
+    values = zip(snapshots, interpolate("backlog"), interpolate("lag_s"), strict=True)
     simulated = [Moment(snapshot.at - first.start, backlog, lag_s, None) for snapshot, backlog, lag_s in values]
     batches = _batches_inside(other, first.start + moved, end + moved)
     return _replay_of(other.name, run, job, (first, end), snapshots, simulated, batches)

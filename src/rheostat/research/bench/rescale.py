@@ -261,7 +261,6 @@ def standby_figures(rescales: Sequence[Rescale], standby: Sequence[int]) -> list
 
 
 def _values(ones: Sequence[Rescale], name: str) -> list[float]:
-    """The known values of an attribute."""
     return [value for one in ones if (value := getattr(one, name)) is not None]
 
 
@@ -415,17 +414,8 @@ class _Rescaling:
         self._decisions += 1
         now = len(self._levers.registered())
         reason = Reason(ReasonCode.FIXED, "a benchmark")
-        actuator.apply(
-            Decision(
-                at=time.time(),
-                decision_id=self._decisions,
-                action=Action.UP if target > now else Action.DOWN,
-                current=now,
-                target=target,
-                reason=reason,
-                recommendation=Recommendation(target, reason),
-            )
-        )
+        action, answer = Action.UP if target > now else Action.DOWN, Recommendation(target, reason)
+        actuator.apply(Decision(time.time(), self._decisions, action, now, target, reason, answer))
         outcomes: list[Outcome] = []
 
         def poll() -> bool:

@@ -11,11 +11,13 @@ import os
 import random
 import tempfile
 import time
+import timeit
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -252,12 +254,7 @@ def _times() -> list[Metric]:
 def _seconds(work: Callable[[], object]) -> list[float]:
     work()
     gc.collect()
-    times = []
-    for _ in range(_RUNS):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return times
+    return timeit.repeat(work, "gc.enable()", number=1, repeat=_RUNS)
 
 
 def _prediction_s(model: SlowModel) -> float:
@@ -403,7 +400,7 @@ def _outliers() -> list[Metric]:
                 f"outliers: {kind}, error with the search ÷ without",
                 _ratios(errors[f"{kind}, searched"], errors[kind]),
                 "×",
-                _mean,
+                fmean,
                 target=target,
             )
             for kind, target in (("spoiled", 1.0), ("clean", 1.02))
@@ -433,11 +430,8 @@ def _topics() -> list[Metric]:
     ratios, w_max = [], _TWO_TOPICS.capacity / _MEAN_COST
     for seed in _SEEDS:
         known, unseen = (explore(_TWO_TOPICS, two_waves, _TRAIN_ROWS, s) for s in (seed, 100 + seed))
-        summed, by_sum, by_vector = (
-            _sum_topics(unseen),
-            train(_sum_topics(known), w_max).model,
-            train(known, w_max).model,
-        )
+        summed, by_sum = _sum_topics(unseen), train(_sum_topics(known), w_max).model
+        by_vector = train(known, w_max).model
         errors["the sum"].append(_error(by_sum, summed))
         errors["the vector"].append(_error(by_vector, unseen))
         errors["the sum, polynomial alone"].append(_raw_error(by_sum, summed))
@@ -447,13 +441,9 @@ def _topics() -> list[Metric]:
     gain = _ratios(errors["the vector"], errors["the sum"])
     return [
         *(metric(f"two topics: error by {name}", values, "") for name, values in errors.items()),
-        metric("two topics: error by the vector ÷ by the sum", gain, "×", _mean, target=1.0),
+        metric("two topics: error by the vector ÷ by the sum", gain, "×", fmean, target=1.0),
         metric("two topics: cost of a record, second ÷ first; in truth 10", ratios, "×"),
     ]
-
-
-def _mean(values: Array) -> float:
-    return float(np.mean(values))
 
 
 def _sum_topics(samples: Sequence[Sample]) -> list[Sample]:
