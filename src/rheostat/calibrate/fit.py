@@ -72,7 +72,6 @@ class Estimate:
     identified: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
         names = ("key", "value", "unit", "interval", "n", "identified", "why")
         return {name: getattr(self, name) for name in names}
 
@@ -88,7 +87,6 @@ class Calibration:
     batches: int
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "schema": "rheostat.calibration/1",
             "job": self.values,
@@ -385,7 +383,6 @@ class Point:
 
     @property
     def waves(self) -> int:
-        """Rounds of reading tasks."""
         return ceil(min(self.partitions, self.records) / self.slots)
 
     @property

@@ -40,7 +40,6 @@ class Snapshot:
 
     @property
     def backlog(self) -> int | None:
-        """Records that are not committed."""
         return None if self.latest is None or self.committed is None else self.latest - self.committed
 
 

@@ -44,7 +44,6 @@ class Gains(NamedTuple):
         return f"α {self.up:g}, β {self.down:g}"
 
     def to_json(self) -> dict[str, float]:
-        """As options of the policy."""
         return {"gain_up": self.up, "gain_down": self.down}
 
 
@@ -171,7 +170,6 @@ class Tuning:
         return next(each for each in self.candidates if each.gains == gains)
 
     def to_json(self) -> dict[str, Any]:
-        """In the shape of ``rheostat.tune/1``."""
         present, best = self.candidate(self.present), self.candidates[0]
         return {
             "schema": "rheostat.tune/1",

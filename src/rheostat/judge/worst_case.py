@@ -77,7 +77,6 @@ def find_worst_cases(
 
 
 def find_defeat(hunt: Hunt) -> Defeat:
-    """The worst load for one policy."""
     high = PEAK_SHARE * capacity(hunt.job, hunt.job.n_max)
     worst = worst_case(
         lambda curve: _ratio(hunt, curve),

@@ -102,12 +102,7 @@ def down(name: str) -> State:
                 message = f"process {part['pid']} does not end"
                 raise PartFailedError(part["name"], message)
         (place / f"{name}.json").unlink(missing_ok=True)
-    return {
-        "schema": SCHEMA,
-        "name": name,
-        "state": "down",
-        "parts": [_mark_ended(part) for part in state["parts"]],
-    }
+    return {"schema": SCHEMA, "name": name, "state": "down", "parts": [_mark_ended(part) for part in state["parts"]]}
 
 
 def write_state(file: Path, state: Mapping[str, Any]) -> None:

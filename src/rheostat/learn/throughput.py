@@ -214,11 +214,7 @@ class MstModel:
 
 
 def fit(points: Sequence[Point], options: FitOptions = DEFAULT) -> MstModel:
-    """Fit the model to one or more points.
-
-    Raises:
-        InputError: there is no point, or one of them is impossible.
-    """
+    """Fit the model to one or more points. Raises InputError: there is no point, or one of them is impossible."""
     means = [Saturated(each.at, each.executors, each.distance_ms, each.throughput) for each in points]
     faults = [fault for mean in means for fault in _find_faults(mean)]
     if not points:

@@ -49,7 +49,6 @@ class LogWriter:
             raise
 
     def ends(self) -> dict[int, int]:
-        """Records in each partition."""
         return dict(self._ends)
 
     def append(self, partition: int, values: Sequence[str], timestamp: float) -> int:

@@ -295,7 +295,6 @@ class StartedNode:
     folder: Path
 
     def client(self, timeout_s: float = 10.0) -> NodeClient:
-        """A client of this server."""
         return NodeClient(self.address, None, timeout_s)
 
     @classmethod

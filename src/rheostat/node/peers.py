@@ -72,7 +72,6 @@ class PeerRoundTrips:
         self._thread = threading.Thread(target=self._run, name="rheostat-peers", daemon=True)
 
     def start(self) -> None:
-        """Start to measure, if there is a peer."""
         if self._latest:
             self._thread.start()
 
@@ -82,7 +81,6 @@ class PeerRoundTrips:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The latest result for each peer, by name."""
         return tuple(self._latest.values())
 
     def age_s(self, one: Measurement) -> float | None:

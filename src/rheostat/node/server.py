@@ -7,6 +7,7 @@ import hmac
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from ipaddress import ip_address
 from types import FrameType, TracebackType
 from typing import Annotated, Any, Literal, Self
@@ -339,7 +340,6 @@ class _Gate:
 
 
 async def _read_body(receive: Receive) -> bytes | JSONResponse:
-    """A request's body, or the refusal."""
     chunks, size = [], 0
     try:
         async with asyncio.timeout(_BODY_S):
@@ -403,9 +403,7 @@ async def _refuse_other(request: Request, error: HTTPException) -> JSONResponse:
 
 
 def _problem(status: int, faults: list[Fault]) -> JSONResponse:
-    fields = [
-        {"field": one.field, "given": one.given, "allowed": one.allowed, "message": one.message} for one in faults
-    ]
+    fields = [asdict(one) for one in faults]
     return JSONResponse({"schema": "rheostat.error/1", "faults": fields}, status_code=status)
 
 

@@ -232,9 +232,7 @@ class Spark(Protocol):
         """What the master says now. Raises UnavailableError if it does not answer."""
         ...
 
-    def launch(self, record: Record, master: str) -> Launch:
-        """How to start the process of a Worker."""
-        ...
+    def launch(self, record: Record, master: str) -> Launch: ...
 
     def decommission(self, record: Record) -> None:
         """Tell a Worker to leave: it takes no more executors, and tells the master. May be repeated."""

@@ -73,9 +73,7 @@ class Story:
         records = list(records)
         self.sessions = [record for record in records if isinstance(record, SessionRecord)]
         self.changes_asked = changes_asked(samples_of(records))
-        outcomes = {
-            record.outcome.decision_id: record.outcome for record in records if isinstance(record, OutcomeRecord)
-        }
+        outcomes = {each.outcome.decision_id: each.outcome for each in records if isinstance(each, OutcomeRecord)}
         cycles, settings = list[Cycle](), dict[str, Any]()
         for record in records:
             if isinstance(record, SessionRecord):
@@ -343,17 +341,9 @@ def _shedding(plan: SheddingPlan) -> dict[str, Any]:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "at": outcome.at,
-        "status": outcome.status.value,
-        **_reason(outcome.reason),
-        "before": outcome.before,
-        "after": outcome.after,
-        "method": outcome.method,
-        "redone_tasks": outcome.redone_tasks,
-        "waited_s": outcome.waited_s,
-        "took_s": outcome.took_s,
-    }
+    rest = ("before", "after", "method", "redone_tasks", "waited_s", "took_s")
+    figures = {name: getattr(outcome, name) for name in rest}
+    return {"at": outcome.at, "status": outcome.status.value, **_reason(outcome.reason), **figures}
 
 
 def _why(reason: Reason) -> str:

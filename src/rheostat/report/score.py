@@ -285,6 +285,5 @@ class Series:
         return [None if each.assessment is None else getattr(each.assessment, name) for each in self.cycles]
 
     def targets(self) -> list[int | None]:
-        """The number requested from each cycle on."""
         numbers = zip(self.column("requested"), self.cycles, strict=True)
         return [each.decision.target if each.decision.target is not None else requested for requested, each in numbers]

@@ -56,7 +56,6 @@ class Arrivals:
 
     @property
     def end(self) -> float:
-        """End of the load."""
         return self._load.duration
 
     def rate(self, at: float) -> float:

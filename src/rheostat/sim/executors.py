@@ -107,7 +107,6 @@ class Fleet:
 
     @property
     def next_at(self) -> float:
-        """When the next executor registers."""
         return min((each.ready_at for each in self.starting), default=inf)
 
     def request(self, at: float, total: int, placed: Placement | None = None) -> None:
@@ -187,12 +186,10 @@ class Fleet:
         return len(lost)
 
     def replace(self, at: float) -> None:
-        """Start an executor in place of a lost one."""
         self._unreplaced = max(0, self._unreplaced - 1)
         self.fill(at, replacing=True)
 
     def slow_down(self, at: float, place: int, until: float, factor: float) -> None:
-        """Slow down one executor."""
         if self.running:
             self.running[place % len(self.running)].slow.append((at, until, factor))
             self.settled = False
@@ -237,7 +234,6 @@ class Fleet:
 
     @property
     def in_use(self) -> int:
-        """How many executors the query uses."""
         return sum(each.in_use for each in self.running)
 
     @property

@@ -129,11 +129,7 @@ class SimulatedJob:
     # --------------------------------------------------------------------------------------------- source
 
     def observe(self, at: float) -> Observation:
-        """Advance the job to ``at`` and read it.
-
-        Raises:
-            ValueError: ``at`` is before an earlier observation.
-        """
+        """Advance the job to ``at`` and read it. Raises ValueError: ``at`` is before an earlier observation."""
         self._pass(at)
         self._metrics.remember(self._look())
         shown = self._metrics.show(at)
@@ -193,7 +189,6 @@ class SimulatedJob:
 
     @property
     def now(self) -> float:
-        """Time of the job."""
         return self._now
 
     @property
@@ -203,16 +198,11 @@ class SimulatedJob:
 
     @property
     def history(self) -> History:
-        """History so far."""
         self._history.records_in = sum(self._arrivals.latest(self._now))
         return self._history
 
     def advance(self, until: float) -> None:
-        """Advance the job.
-
-        Raises:
-            ValueError: time would run backwards.
-        """
+        """Advance the job. Raises ValueError: time would run backwards."""
         if until < self._now:
             message = f"the job is at second {self._now}: it cannot go back to {until}"
             raise ValueError(message)

@@ -14,13 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from rheostat.config.faults import validate
-from rheostat.config.models import (
-    FrozenModel,
-    check_objective_or_bounds,
-    quantity,
-    raise_faults,
-    tuples_of_lists,
-)
+from rheostat.config.models import FrozenModel, check_objective_or_bounds, quantity, raise_faults, tuples_of_lists
 from rheostat.decide.placement import choose_nodes_to_add
 from rheostat.errors import Fault
 from rheostat.model import Bounds, NodeReading, Nodes, Objective, RoundTrip
@@ -506,17 +500,14 @@ class JobFile(FrozenModel):
 
     @property
     def n_min(self) -> int:
-        """Least number of executors."""
         return self.executors[0]
 
     @property
     def n_max(self) -> int:
-        """Greatest number of executors."""
         return self.executors[1]
 
     @property
     def bounds(self) -> Bounds:
-        """Least and greatest number of executors."""
         return Bounds(*self.executors)
 
     @property

@@ -71,7 +71,6 @@ class RecordAtATime(Engine):
         self._rate = self._capacity(at)
 
     def pause(self, at: float, seconds: float) -> None:
-        """Stop the job for so many seconds."""
         self._accrue(at)
         self._works_at = max(self._works_at, at + seconds)
         self._forget_run()

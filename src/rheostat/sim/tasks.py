@@ -72,7 +72,6 @@ class Progress:
     running: int = 0
 
     def add(self, ended: int, busy_s: float, running: int) -> None:
-        """Count more tasks."""
         self.ended += ended
         self.busy_s += busy_s
         self.running += running

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from rheostat.analyze.batches import has_backpressure, healthy_backlog
@@ -40,8 +39,6 @@ OPTIONAL = (
     "partitions",
 )
 """Metrics that may be unknown in a valid assessment."""
-
-_ALL_UNKNOWN = MappingProxyType(dict.fromkeys(OPTIONAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +200,8 @@ STORIES: tuple[Story, ...] = (
     Story("gaps", _with_gaps(), start=1),
     Story("capped batches", _steps([300.0] * 8, [620.0] * 14, [300.0] * 14), start=4, batch_cap=5000.0),
     Story("no load", _steps([0.0] * 14, [200.0] * 10, [0.0] * 14), start=5, bounds=Bounds(3, 5)),
-    Story("only what is needed", _steps(_line(200, 2000, 14), _line(2000, 200, 22), **_ALL_UNKNOWN), start=1),
+    Story(
+        "only what is needed", _steps(_line(200, 2000, 14), _line(2000, 200, 22), **dict.fromkeys(OPTIONAL)), start=1
+    ),
     Story("two waves", _steps(_wave(80)), start=2),
 )

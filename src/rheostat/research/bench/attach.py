@@ -117,7 +117,6 @@ def run_controller(watch: Watch = ignore_progress) -> Bench:
 
 
 def _measure(plan: Plan, watch: Watch) -> Mapping[str, Any]:
-    """The driver's result."""
     size = WorkerSize(cores=_SLOTS, memory_mb=_EXECUTOR_MB)
     with lab_and_folder(LabSpec(workers=1, size=size), watch) as (lab, scratch):
         _fill_topic(lab.broker.bootstrap, plan.records, watch)

@@ -116,7 +116,6 @@ class RivalPlan(DemoPlan):
     waits_until_warm: bool = True
 
     def curve(self) -> RateCurve:
-        """The load."""
         return parse_shape(self.load)
 
     def phase(self, second: float | None) -> str:

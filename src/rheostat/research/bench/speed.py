@@ -27,16 +27,7 @@ from rheostat.judge.cases import Case, LoadSpec, PolicySpec, Ready, load_job, re
 from rheostat.judge.compare import follow_parent
 from rheostat.judge.simulate import simulate
 from rheostat.loop.build import build_decision_settings
-from rheostat.model import (
-    Batch,
-    Cluster,
-    Observation,
-    Offsets,
-    QueryReading,
-    Roster,
-    RunningBatch,
-    SourceInfo,
-)
+from rheostat.model import Batch, Cluster, Observation, Offsets, QueryReading, Roster, RunningBatch, SourceInfo
 from rheostat.policies.rheostat import RheostatPolicy
 from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, metric
 
@@ -181,7 +172,6 @@ def case_of(shape: str) -> tuple[Case, Ready]:
 
 
 def measure_run(policy: str, case: Case, this: Ready) -> Day:
-    """Time of one run."""
     with _timed_training() as spent:
         begin = time.perf_counter()
         simulate(case.job, this.load, PolicySpec(policy), seed=case.seed)
@@ -240,11 +230,7 @@ def _observation(at: float, number: int, positions: tuple[list[int], ...], busy:
         trigger_s=5.0,
         sources=(
             SourceInfo(
-                kind="kafka",
-                name="clicks",
-                partitions=len(latest),
-                batch_cap=60_000,
-                options={"subscribe": "clicks"},
+                kind="kafka", name="clicks", partitions=len(latest), batch_cap=60_000, options={"subscribe": "clicks"}
             ),
         ),
         offsets=Offsets(

@@ -235,11 +235,9 @@ class TripsPlan(DemoPlan):
 
     @property
     def seconds(self) -> float:
-        """Length of the load."""
         return self.days_s
 
     def curve(self) -> RateCurve:
-        """The load: when the records of the trips are due."""
         return _TripCurve(self._trips().arrivals)
 
     def phase(self, second: float | None) -> str:
@@ -259,7 +257,6 @@ class TripsPlan(DemoPlan):
         return TripPayloads(repeat(), self.copies)
 
     def ground(self, lab: Lab, folder: Path) -> NodeServers:
-        """The node servers."""
         from rheostat.demo.run import NodeServers
 
         return NodeServers(lab, folder / "nodes", self.nodes, self.round_trips_ms, measured=self.measured)
@@ -452,7 +449,6 @@ def fit_batch_cost(runs: Sequence[NodesRun]) -> BatchCost | None:
 
 
 def measure_nodes(run: NodesRun, demand: Steps) -> Measures:
-    """S2's seven metrics."""
     return measures_of(run.supply, demand, run.requested, (run.lasts, run.ended))
 
 
@@ -463,7 +459,6 @@ def demand_of(load: Pieces, cost: BatchCost, bounds: tuple[int, int], cap: int) 
 
 
 def nodes_plot(run: NodesRun, load: Pieces, demand: Steps) -> PlotData:
-    """Plots of a run."""
     rates: Points = [(b.end, b.records / (b.end - a.end)) for a, b in pairwise(run.batches) if b.end > a.end]
     return PlotData(list(load.points), rates, [(at, number) for at, number in run.supply if at >= 0], list(demand))
 

@@ -147,7 +147,6 @@ class Experiment:
 
     @property
     def results(self) -> list[Result]:
-        """All statements, in order."""
         return [result for part in self.parts for result in part.results]
 
     @property
@@ -156,7 +155,6 @@ class Experiment:
         return [f"{part.title}, {each}" for part in self.parts for each in part.unready]
 
     def to_json(self) -> dict[str, Any]:
-        """Value of ``--json``."""
         return {
             "schema": SCHEMA,
             "name": self.name,

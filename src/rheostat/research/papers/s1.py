@@ -104,7 +104,6 @@ OPTIONS = TrainingOptions(outliers=False, objective=SLA)
 
 
 def the_job(events: Sequence[dict[str, Any]] = ()) -> JobFile:
-    """The simulated job, with these injected events."""
     return job_of(
         {
             "name": "s1",
@@ -331,7 +330,6 @@ _Trials = Mapping[str, Trial]
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Runs by name."""
     seed, whole = task.seed, task.load
     if task.healthy:
         return {name: count_alarms(seed, options) for name, options in _RESIDUALS.items()}
@@ -860,7 +858,6 @@ def _costs_part(trials: _Trials, seed: int) -> Part:
 
 
 def _run_apart(work: Callable[[Any], Any], task: Any) -> Any:
-    """Run it in a new process."""
     with Crew(work, 2) as crew:
         return next(iter(crew.results([task])))[1]
 
@@ -940,7 +937,6 @@ def _peak_memory_mb() -> float:
 
 
 def cost_results(costs: Costs) -> list[Result]:
-    """The rows of 5.5."""
     exploration, _, _, control = costs
     limits = (
         ("exploration", "141 MB, 0 to 2 % CPU", Cost(inf, 0.02, 141), _LOOP),

@@ -14,7 +14,6 @@ from operator import itemgetter
 from pathlib import Path
 from random import Random
 from statistics import fmean, median, stdev
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +56,7 @@ TWO_SITES_MS = [
     for one in range(2 * _SITE)
 ]
 """Round trips between eight nodes, four at each of two sites."""
-_CATCH_UP: Mapping[str, Any] = MappingProxyType({"catch_up_lags": 2.0})
+_CATCH_UP: Mapping[str, Any] = {"catch_up_lags": 2.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +76,13 @@ GESSCALE, AS_PRINTED = "Gesscale", "Gesscale as printed"
 _THR, _NEAR, _MDL = "THR-NLUnaware", "THR-NLAware", "MDL-NLUnaware"
 _FOUR = (_THR, _NEAR, _MDL, GESSCALE)
 
-ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {
-        _THR: Algorithm("threshold", _CPU_S),
-        _NEAR: Algorithm("threshold-near", _CPU_S),
-        _MDL: Algorithm("mst-alpha", _BACKPRESSURE_S, _CATCH_UP, has_model=True),
-        GESSCALE: Algorithm("mst", _BACKPRESSURE_S, _CATCH_UP, has_model=True),
-        AS_PRINTED: Algorithm("mst", _BACKPRESSURE_S, has_model=True),
-    }
-)
+ALGORITHMS: Mapping[str, Algorithm] = {
+    _THR: Algorithm("threshold", _CPU_S),
+    _NEAR: Algorithm("threshold-near", _CPU_S),
+    _MDL: Algorithm("mst-alpha", _BACKPRESSURE_S, _CATCH_UP, has_model=True),
+    GESSCALE: Algorithm("mst", _BACKPRESSURE_S, _CATCH_UP, has_model=True),
+    AS_PRINTED: Algorithm("mst", _BACKPRESSURE_S, has_model=True),
+}
 """By the names of the document, and Gesscale without our correction."""
 
 
@@ -115,7 +112,6 @@ def trips(seed: int) -> Pieces:
 
 
 def prepare_load(load: Pieces, seed: int) -> Prepared:
-    """The load, unchanged."""
     return prepare(load, name="taxi trips", seed=seed, peak_rate=None, noise_cv=0.0, longest_s=None)
 
 
@@ -177,7 +173,6 @@ class _StateRecorder(Recorder):
 
 
 def run_task(task: Task) -> TaskResult:
-    """Do a run."""
     sites: dict[str, Any] = {"nodes__round_trips_ms": TWO_SITES_MS} if task.two_sites else {}
     job, load = the_job(live=task.live, **sites), prepare_load(trips(task.seed), task.seed)
     recorder = _StateRecorder()
@@ -196,9 +191,7 @@ def supply_steps(ready: Steps, requested: Steps, outage_s: float) -> list[tuple[
     >>> supply_steps([(0, 1), (60, 2)], [(0, 1), (60, 2)], 120.0)
     [(0, 1), (60, 0.0), (180.0, 2)]
     """
-    stops = [
-        (at, at + outage_s) for (_, before), (at, after) in pairwise(requested) if before != after and outage_s > 0
-    ]
+    stops = [(at, at + outage_s) for (_, old), (at, new) in pairwise(requested) if old != new and outage_s > 0]
     marks = sorted({at for at, _ in ready} | {edge for stop in stops for edge in stop})
     steps: list[tuple[float, float]] = []
     for at in marks:
@@ -210,7 +203,6 @@ def supply_steps(ready: Steps, requested: Steps, outage_s: float) -> list[tuple[
 
 
 def measure(job: JobFile, load: Prepared, run: Run, outage_s: float) -> Measures:
-    """Metrics of a finished run."""
     history, lasts = run.history, load.curve.duration
     requested = [(0.0, start_executors(job, load)), *history.target]
     end = max(lasts, history.commits[-1][0])
@@ -286,11 +278,9 @@ class Table:
     runs: Mapping[str, Mapping[int, Measures]]
 
     def values(self, name: str, column: str) -> list[float]:
-        """A metric of an algorithm, by seed."""
         return [getattr(each, column) for each in self.runs[name].values()]
 
     def mean(self, name: str, column: str) -> float:
-        """A metric of an algorithm, mean over the seeds."""
         return fmean(self.values(name, column))
 
 
@@ -298,7 +288,6 @@ class NodesExperiment(Experiment):
     """The results, with a table in each part with runs."""
 
     def to_json(self) -> dict[str, Any]:
-        """Value of ``--json``."""
         tables = [{"title": part.title, "rows": rows} for part in self.parts for rows in part.tables]
         return {**super().to_json(), "tables": tables}
 
@@ -405,7 +394,6 @@ class Order(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The metric as in the table."""
         return _COLUMNS[Measures._fields.index(self.column)].removesuffix(" %")
 
     def statement(self, *, compared: bool) -> str:
@@ -418,7 +406,6 @@ class Order(NamedTuple):
         return text + (", the document's order" if is_whole else f"; the document's order is {' < '.join(theirs)}")
 
     def holds(self, values: Mapping[str, float]) -> bool:
-        """Whether it holds for these values, by algorithm."""
         return all(values[less] < values[more] for less, more in self.pairs())
 
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -441,11 +428,7 @@ ORDERS = (
         "far less than in the document for all: here the backlog of a stop is worked off between two changes, so only "
         "a change in the last minutes counts. The document's values are close to the share of time of the stops",
     ),
-    Order(
-        "reconfigurations",
-        ((GESSCALE,), (_MDL,), _THRESHOLDS),
-        "the model shows when a node is not needed again",
-    ),
+    Order("reconfigurations", ((GESSCALE,), (_MDL,), _THRESHOLDS), "the model shows when a node is not needed again"),
     Order(
         "cost",
         ((GESSCALE,), (_NEAR,), (_THR,), (_MDL,)),
@@ -590,7 +573,6 @@ def _half_width(values: Sequence[float]) -> float | None:
 
 
 def _ascending(values: Mapping[str, float]) -> str:
-    """The values with their names, the least first."""
     return " < ".join(f"{name} {_number(value)}" for name, value in sorted(values.items(), key=itemgetter(1)))
 
 

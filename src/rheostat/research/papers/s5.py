@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rheostat.journal.records import DecisionRecord, OutcomeRecord
@@ -104,7 +104,6 @@ class PolicyRun:
 
     @property
     def acts(self) -> tuple[Change, ...]:
-        """Decisions that change the number."""
         return tuple(each for each in self.decisions if each.after != each.before)
 
     @property
@@ -117,7 +116,6 @@ class PolicyRun:
         return tuple(each for each in self.decisions if begin <= each.at < end)
 
     def with_code(self, code: ReasonCode) -> tuple[Change, ...]:
-        """Decisions with this reason."""
         return tuple(each for each in self.decisions if each.code is code)
 
 
@@ -206,13 +204,12 @@ def value_at(steps: Points, at: float) -> float:
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 _DELAY_S = 120.0
-_TALK: Mapping[str, Any] = MappingProxyType(
-    {"objective": "lag < 5m", "decide_every_s": 60.0, "metrics.delay_s": _DELAY_S}
-)
-_SETTINGS: Mapping[str, Any] = MappingProxyType({"guard": {"metrics_delay_s": _DELAY_S}})
-_OPTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {"router": {"samples_to_shrink": 1, "ride_out": True}, "reactive": {"samples_to_shrink": 3}}
-)
+_TALK: Mapping[str, Any] = {"objective": "lag < 5m", "decide_every_s": 60.0, "metrics.delay_s": _DELAY_S}
+_SETTINGS: Mapping[str, Any] = {"guard": {"metrics_delay_s": _DELAY_S}}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "router": {"samples_to_shrink": 1, "ride_out": True},
+    "reactive": {"samples_to_shrink": 3},
+}
 _PEAK = 0.8
 """Peak of a load ÷ what the greatest number of executors carries, as in ``rheostat compare``."""
 
@@ -371,7 +368,6 @@ def part_of(name: str, results: Sequence[Result], runs: Mapping[int, Runs]) -> P
 
 
 def run_task(task: Task) -> dict[str, PolicyRun]:
-    """Runs by name."""
     name, seed = task.part, task.seed
     if name == "incidents":
         failovers = {"failover": FAILOVER}
@@ -391,13 +387,11 @@ def table_rows(runs: Mapping[int, Runs]) -> list[list[str]]:
     """Figures of each run: summed over the fleet, means over the seeds; header first."""
     rows = [["", "cost", "executor-hours", "of static", "changes", "over the objective, s", "largest lag, s"]]
     for label in next(iter(runs.values())):
-        each_run = [run for seed in runs.values() for run in seed[label]]
+        played = [run for seed in runs.values() for run in seed[label]]
         names = ("cost", "executor_hours", "static_hours", "changes", "violation_s")
-        cost, hours, static, changes, over_s = (
-            sum(getattr(run, name) for run in each_run) / len(runs) for name in names
-        )
+        cost, hours, static, changes, over_s = (sum(getattr(run, name) for run in played) / len(runs) for name in names)
         figures = [f"{cost:.1f}", f"{hours:.1f}", f"{hours / static:.0%}", f"{changes:.0f}", f"{over_s:.0f}"]
-        rows.append([label, *figures, f"{max(run.lag_max for run in each_run):.0f}"])
+        rows.append([label, *figures, f"{max(run.lag_max for run in played):.0f}"])
     return rows
 
 
@@ -449,10 +443,6 @@ def _check_lag(runs: Runs) -> _Checked:
 def _check_cheapest(runs: Runs, rivals: Sequence[str] = _RIVALS) -> _Checked:
     costs = [runs[name][0].cost for name in ("router", *rivals)]
     return costs[0] < min(costs[1:]), tuple(costs)
-
-
-def _check_cheaper_than_hpa_and_flink(runs: Runs) -> _Checked:
-    return _check_cheapest(runs, ("hpa", "flink"))
 
 
 def _check_reactive(runs: Runs) -> _Checked:
@@ -619,7 +609,7 @@ STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
             None,
             "noise of 10 %, three campaigns, a dip",
             "cost: router {:.1f}, hpa {:.1f}, flink {:.1f}",
-            _check_cheaper_than_hpa_and_flink,
+            partial(_check_cheapest, rivals=("hpa", "flink")),
         ),
         Statement(
             "day reactive",
