@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from rheostat.observe.rest import OutsideQuery, RestSource
 from rheostat.pipelines.click_fraud import session
 from rheostat.pipelines.running import ClickFraudSettings
 from rheostat.spark.jvm import DriverJvm, session_facts
+from rheostat.spark.kafka_options import FORMAT
+from rheostat.spark.kafka_source import register as register_kafka
 from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.levers import SparkLevers
 from rheostat.spark.log_source import register
@@ -259,35 +261,52 @@ def test_only_wanted_queries_are_seen_and_those_of_other_sessions_are(spark: Spa
     assert list(names.values()) == [["one", "other"], ["other"], ["one"]]
 
 
+@dataclass(frozen=True)
+class KafkaStreams:
+    """Streams of Kafka, from Spark's own source or from ours."""
+
+    spark: SparkSession
+    lab: Lab
+    form: str
+
+    def __call__(self, **options: Any) -> DataFrame:
+        known = {"kafka.bootstrap.servers": self.lab.broker.bootstrap, "startingOffsets": "earliest"}
+        return self.spark.readStream.format(self.form).options(**(known | options)).load()
+
+    def name(self, topic: str) -> str:
+        """The name of a topic for this source alone."""
+        return f"{topic}-of-{self.form}"
+
+
+@pytest.fixture(params=["kafka", FORMAT])
+def kafka_stream(request: pytest.FixtureRequest, spark: SparkSession, lab: Lab) -> KafkaStreams:
+    register_kafka(spark)
+    return KafkaStreams(spark, lab, request.param)
+
+
 @pytest.fixture
-def topic(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Callable[[int], None]]:
+def topic(lab: Lab, kafka_stream: KafkaStreams, request: pytest.FixtureRequest) -> Iterator[Callable[[int], None]]:
     """A topic with two partitions, and what fills its first one."""
-    lab.broker.create_topic(request.node.name[:60], 2)
+    name = kafka_stream.name(request.node.originalname[:60])
+    lab.broker.create_topic(name, 2)
     producer = Producer({"bootstrap.servers": lab.broker.bootstrap})
 
     def send(records: int) -> None:
         for _ in range(records):
-            producer.produce(request.node.name[:60], b"x", partition=0)
+            producer.produce(name, b"x", partition=0)
         assert producer.flush(TIMEOUT_S) == 0
 
-    send.name = request.node.name[:60]  # type: ignore[attr-defined]
+    send.name = name  # type: ignore[attr-defined]
     yield send
     producer.flush(1)
 
 
-def kafka_stream(spark: SparkSession, lab: Lab, **options: Any) -> DataFrame:
-    known = {"kafka.bootstrap.servers": lab.broker.bootstrap, "startingOffsets": "earliest"}
-    return spark.readStream.format("kafka").options(**(known | options)).load()
-
-
 def test_kafka_in_overload_from_inside_and_outside(
-    spark: SparkSession, lab: Lab, watcher: Watcher, topic: Any, tmp_path: Path
+    spark: SparkSession, lab: Lab, kafka_stream: KafkaStreams, watcher: Watcher, topic: Any, tmp_path: Path
 ) -> None:
     gate = Gate()
     topic(50)
-    stream = kafka_stream(
-        spark, lab, subscribe=topic.name, maxOffsetsPerTrigger=20, **{"kafka.ssl.key.password": "hush"}
-    )
+    stream = kafka_stream(subscribe=topic.name, maxOffsetsPerTrigger=20, **{"kafka.ssl.key.password": "hush"})
     outside = RestSource(
         str(spark.sparkContext.uiWebUrl),
         timeout_s=TIMEOUT_S,
@@ -303,7 +322,7 @@ def test_kafka_in_overload_from_inside_and_outside(
     assert stands(inside) == stands(from_outside) == (80, 20, 0)
     assert only(inside).offsets == _dated(only(from_outside), only(inside))
     (source,) = only(inside).sources
-    assert (source.kind, source.name, source.partitions, source.batch_cap) == ("kafka", topic.name, 2, 20)
+    assert (source.kind, source.name, source.partitions, source.batch_cap) == (kafka_stream.form, topic.name, 2, 20)
     assert "hush" not in repr(inside)
     assert [_of(inside), _of(inside)] == [_of(from_outside), [("0", 1)]]
 
@@ -320,11 +339,11 @@ def _of(seen: Observation) -> list[tuple[str, int]]:
 
 
 def test_a_broker_that_is_silent_is_a_gap_soon_and_seen_again_when_it_answers(
-    spark: SparkSession, lab: Lab, watcher: Watcher, topic: Any, tmp_path: Path
+    lab: Lab, kafka_stream: KafkaStreams, watcher: Watcher, topic: Any, tmp_path: Path
 ) -> None:
     gate = Gate()
     topic(5)
-    with streaming(kafka_stream(spark, lab, subscribe=topic.name), gate, tmp_path / "silent"):
+    with streaming(kafka_stream(subscribe=topic.name), gate, tmp_path / "silent"):
         watcher.until(lambda seen: stands(seen) == (5, 5, 0), "the batch in flight")
         lab.broker.pause()
         try:
@@ -344,11 +363,11 @@ def test_a_broker_that_is_silent_is_a_gap_soon_and_seen_again_when_it_answers(
 
 
 def test_new_partitions_of_a_pattern_are_seen_with_nothing_committed(
-    spark: SparkSession, lab: Lab, topic: Any, tmp_path: Path
+    spark: SparkSession, lab: Lab, kafka_stream: KafkaStreams, topic: Any, tmp_path: Path
 ) -> None:
     gate = Gate()
     topic(5)
-    with streaming(kafka_stream(spark, lab, subscribePattern=topic.name[:40] + ".*"), gate, tmp_path / "pattern"):
+    with streaming(kafka_stream(subscribePattern=topic.name + ".*"), gate, tmp_path / "pattern"):
         watcher = Watcher(DriverSource(spark))
         watcher.until(lambda seen: stands(seen) == (5, 5, 0), "the batch in flight")
         admin = quiet_client(lab.broker.bootstrap)
@@ -363,11 +382,11 @@ def test_new_partitions_of_a_pattern_are_seen_with_nothing_committed(
 
 
 def test_offsets_under_transactions_are_not_called_exact(
-    spark: SparkSession, lab: Lab, watcher: Watcher, topic: Any, tmp_path: Path
+    lab: Lab, kafka_stream: KafkaStreams, watcher: Watcher, topic: Any, tmp_path: Path
 ) -> None:
     gate = Gate()
     topic(5)
-    stream = kafka_stream(spark, lab, subscribe=topic.name, **{"kafka.isolation.level": "read_committed"})
+    stream = kafka_stream(subscribe=topic.name, **{"kafka.isolation.level": "read_committed"})
     producer = Producer({"bootstrap.servers": lab.broker.bootstrap, "transactional.id": topic.name})
     producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()

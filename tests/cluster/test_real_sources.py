@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from tests.cluster import test_observe as observing
-from tests.cluster.test_observe import TIMEOUT_S, Gate, Watcher, kafka_stream, only, stands, streaming
+from tests.cluster.test_observe import TIMEOUT_S, Gate, KafkaStreams, Watcher, only, stands, streaming
 
 from rheostat.analyze.assess import analyze
 from rheostat.analyze.state import AnalysisSettings, AnalysisState
@@ -21,7 +21,7 @@ from rheostat.observe.driver import DriverSource
 
 pytestmark = pytest.mark.cluster
 
-lab, spark, watcher = observing.lab, observing.spark, observing.watcher
+lab, spark, watcher, kafka_stream = observing.lab, observing.spark, observing.watcher, observing.kafka_stream
 
 
 class Turns:
@@ -78,24 +78,24 @@ def assess(*looks: Observation) -> Assessment:
 
 
 def test_a_new_topic_counts_from_its_earliest_offset(
-    spark: SparkSession, lab: Lab, watcher: Watcher, send: Callable[..., None], tmp_path: Path
+    lab: Lab, kafka_stream: KafkaStreams, watcher: Watcher, send: Callable[..., None], tmp_path: Path
 ) -> None:
-    gate = Gate()
-    lab.broker.create_topic("late-a", 1)
-    send("late-a", 5)
-    stream = kafka_stream(spark, lab, subscribePattern="late-.*", failOnDataLoss="false")
+    gate, old, late = Gate(), kafka_stream.name("late-a"), kafka_stream.name("late-b")
+    lab.broker.create_topic(old, 1)
+    send(old, 5)
+    stream = kafka_stream(subscribePattern=kafka_stream.name("late-."), failOnDataLoss="false")
     with streaming(stream, gate, tmp_path / "late"):
         before = watcher.until(lambda seen: stands(seen) == (5, 5, 0), "the batch in flight")
-        lab.broker.create_topic("late-b", 1)
-        send("late-b", 500)
-        delete_first(lab, "late-b", 450)
+        lab.broker.create_topic(late, 1)
+        send(late, 500)
+        delete_first(lab, late, 450)
         new = watcher.until(lambda seen: only(seen).sources[0].partitions == 2, "the new topic")
         gate.open.set()
         watcher.until(lambda seen: stands(seen) == (5, 5, 5) and _second(seen).committed == 500, "all committed")
         ended = watcher.until(lambda seen: (batch := only(seen).batch) is not None and batch.records == 50, "the event")
 
-    assert _second(new) == PartitionOffsets("late-b", 0, latest=500, planned=450, committed=450)
-    assert only(new).sources[0].topics == ("late-a", "late-b")
+    assert _second(new) == PartitionOffsets(late, 0, latest=500, planned=450, committed=450)
+    assert only(new).sources[0].topics == (old, late)
     assert assess(before, new).backlog == 5 + 50
     seen = assess(before, new, ended)
     assert (seen.backlog, seen.processed_rate, seen.last_batch_records) == (0, None, None)
@@ -108,16 +108,16 @@ def _second(seen: Observation) -> PartitionOffsets:
 
 
 def test_records_that_are_deleted_before_they_are_read_do_not_wait(
-    spark: SparkSession, lab: Lab, watcher: Watcher, send: Callable[..., None], tmp_path: Path
+    lab: Lab, kafka_stream: KafkaStreams, watcher: Watcher, send: Callable[..., None], tmp_path: Path
 ) -> None:
-    gate = Gate()
-    lab.broker.create_topic("short", 1)
-    send("short", 100)
-    stream = kafka_stream(spark, lab, subscribe="short", maxOffsetsPerTrigger=20, failOnDataLoss="false")
+    gate, short = Gate(), kafka_stream.name("short")
+    lab.broker.create_topic(short, 1)
+    send(short, 100)
+    stream = kafka_stream(subscribe=short, maxOffsetsPerTrigger=20, failOnDataLoss="false")
     with streaming(stream, gate, tmp_path / "short"):
         watcher.until(lambda seen: stands(seen) == (100, 20, 0), "the first batch in flight")
-        delete_first(lab, "short", 80)
-        later = DriverSource(spark)
+        delete_first(lab, short, 80)
+        later = DriverSource(kafka_stream.spark)
         seen = later.observe(watcher.look().at)
         later.close()
 
@@ -128,16 +128,16 @@ def test_records_that_are_deleted_before_they_are_read_do_not_wait(
 
 
 def test_a_cap_is_filled_by_offsets_of_its_own_source(
-    spark: SparkSession, lab: Lab, watcher: Watcher, send: Callable[..., None], tmp_path: Path
+    lab: Lab, kafka_stream: KafkaStreams, watcher: Watcher, send: Callable[..., None], tmp_path: Path
 ) -> None:
     """Topic ``paid``: 20 transactions of a record, so 40 offsets, ten to a batch; the other is far from its cap."""
-    turns = Turns()
-    for name in ("paid", "unpaid"):
+    turns, paid, unpaid = Turns(), kafka_stream.name("paid"), kafka_stream.name("unpaid")
+    for name in (paid, unpaid):
         lab.broker.create_topic(name, 1)
-    send("paid", 20, transactions=True)
-    send("unpaid", 3)
-    paid = kafka_stream(spark, lab, subscribe="paid", maxOffsetsPerTrigger=10)
-    both = paid.unionAll(kafka_stream(spark, lab, subscribe="unpaid", maxOffsetsPerTrigger=1000))
+    send(paid, 20, transactions=True)
+    send(unpaid, 3)
+    stream = kafka_stream(subscribe=paid, maxOffsetsPerTrigger=10)
+    both = stream.unionAll(kafka_stream(subscribe=unpaid, maxOffsetsPerTrigger=1000))
     with streaming(both, turns, tmp_path / "caps"):  # type: ignore[arg-type] # it is called and opened as a gate is
         watcher.until(lambda seen: stands(seen) == (40, 10, 0), "the first batch in flight")
         turns.let(2)
@@ -147,25 +147,25 @@ def test_a_cap_is_filled_by_offsets_of_its_own_source(
         )
 
     reading = only(seen)
-    assert [(source.topics, source.batch_cap) for source in reading.sources] == [(("paid",), 10), (("unpaid",), 1000)]
+    assert [(source.topics, source.batch_cap) for source in reading.sources] == [((paid,), 10), ((unpaid,), 1000)]
     assert reading.batch is not None
     assert (reading.batch.offsets, reading.batch.records) == ((10, 0), 10)  # five records that two actions read
     assert assess(seen).capped is True
 
 
 def test_a_query_that_waits_for_its_minimum_is_not_behind(
-    spark: SparkSession, lab: Lab, watcher: Watcher, send: Callable[..., None], tmp_path: Path
+    lab: Lab, kafka_stream: KafkaStreams, watcher: Watcher, send: Callable[..., None], tmp_path: Path
 ) -> None:
-    gate = Gate()
+    gate, slow = Gate(), kafka_stream.name("slow")
     gate.open.set()
-    lab.broker.create_topic("slow", 1)
-    send("slow", 5)
-    stream = kafka_stream(spark, lab, subscribe="slow", minOffsetsPerTrigger=100)
+    lab.broker.create_topic(slow, 1)
+    send(slow, 5)
+    stream = kafka_stream(subscribe=slow, minOffsetsPerTrigger=100)
     with streaming(stream, gate, tmp_path / "slow"):
         first = watcher.until(lambda seen: stands(seen) == (5, 5, 5) and only(seen).batch, "the first batch")
-        send("slow", 90)
+        send(slow, 90)
         waiting = [watcher.look() for _ in range(3)]
-        send("slow", 10)
+        send(slow, 10)
         watcher.until(lambda seen: stands(seen) == (105, 105, 105), "the batch of the minimum")
 
     (source,) = only(first).sources

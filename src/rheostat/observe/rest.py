@@ -7,7 +7,7 @@ latest offsets from Kafka or the embedded log, committed and planned ones from t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from rheostat.observe.parse import (
 from rheostat.observe.wall import WallTimes
 from rheostat.spark.jvm import Position
 from rheostat.spark.kafka_admin import Subscription
+from rheostat.spark.kafka_offsets import offset_to_json, plan_of
 from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.log_files import LOG_TOPIC, latest_offsets
 
@@ -208,7 +209,8 @@ def position(checkpoint: Path) -> Position:
         if committed == planned:
             return Position(planned, running=False, started_s=None, committed=ends, planned=ends)
         if committed is None:
-            starts = tuple(_first_offset(checkpoint / "sources" / str(number) / "0") for number in range(len(ends)))
+            folders = [checkpoint / "sources" / str(number) for number in range(len(ends))]
+            starts = tuple(_first_offset(folder / "0", end) for folder, end in zip(folders, ends, strict=True))
         else:
             starts = _log_entry(log / str(committed))
         planned_at = (log / str(planned)).stat().st_mtime
@@ -235,10 +237,11 @@ def _log_entry(file: Path) -> tuple[object, ...]:
     return offset_log_entry(file.read_text(encoding="utf-8"))
 
 
-def _first_offset(file: Path) -> object:
-    """Kafka writes a zero byte, ``v1`` and the offsets; other sources write other things, or nothing."""
+def _first_offset(file: Path, end: object) -> object:
+    """Kafka writes a zero byte, ``v1`` and the offsets; rheostat-kafka has them in the first ``end``; others none."""
     if not file.is_file():
-        return None
+        begin = plan_of(end).begin if isinstance(end, Mapping) else {}
+        return offset_to_json(begin) if begin else None
     version, _, offset = file.read_text(encoding="utf-8").lstrip("\0").partition("\n")
     return json.loads(offset) if version == "v1" and offset.startswith("{") else None
 

@@ -85,7 +85,7 @@ class KafkaTopics:
         self._counted_at = float("-inf")
 
     def _list(self, specs: Mapping[Place, Any]) -> dict[Place, int]:
-        from confluent_kafka import IsolationLevel, KafkaException
+        from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaException
         from confluent_kafka import TopicPartition as At
 
         if not specs:
@@ -100,6 +100,10 @@ class KafkaTopics:
             topics = ", ".join(sorted({topic for topic, _ in specs}))
             message = f"asking Kafka for the offsets of {topics}: {error}{self._why()}"
             raise UnavailableError(message) from error
+        unknown = sorted(f"{at.topic}-{at.partition}" for at, offset in found.items() if offset == OFFSET_INVALID)
+        if unknown:
+            message = f"asking Kafka for the offsets of {', '.join(unknown)}: there was no answer"
+            raise UnavailableError(message)
         return dict(sorted(((at.topic, at.partition), int(offset)) for at, offset in found.items()))
 
     def _count(self, needed: Iterable[str]) -> Mapping[str, int]:
