@@ -86,7 +86,11 @@ class SheddingGraph:
 
     def edges_after(self, edge: Edge) -> tuple[Edge, ...]:
         """The edges that records can still pass after this one, in topological order."""
-        passed = {edge.end}
+        return self.edges_from(edge.end)
+
+    def edges_from(self, start: str) -> tuple[Edge, ...]:
+        """The edges that records of a source, a task or a sink can pass, in topological order."""
+        passed = {start}
         found = []
         for each in self.edges:
             if each.start in passed:
