@@ -93,10 +93,14 @@ def batches(checkpoint: Path, kind: str) -> list[int]:
     return sorted(int(file.name) for file in folder.glob("[0-9]*")) if folder.is_dir() else []
 
 
-def newest_rows(out: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def newest_rows(out: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The rows that count, with all their columns, by kind, key and window."""
     rows = dataset.dataset(out, partitioning="hive", exclude_invalid_files=True).to_table().to_pylist()
-    rows.sort(key=lambda row: row["batch"])
-    return {(row["kind"], row["key"]): row for row in rows}
+    newest = {}
+    for row in sorted(rows, key=lambda row: row["batch"]):
+        del row["batch"]
+        newest[row["kind"], row["key"], row["window_start"]] = row
+    return newest
 
 
 def test_results_and_malformed_records(spark: SparkSession, tmp_path: Path) -> None:
@@ -118,8 +122,8 @@ def test_results_and_malformed_records(spark: SparkSession, tmp_path: Path) -> N
 
     assert verify(tmp_path / "out").checksum == IdChecksum().add_many([1, 2, 3, 4, 5])
     found = {
-        key: (row["others"], row["displays"], row["clicks"], row["click_through_rate"])
-        for key, row in newest_rows(tmp_path / "out").items()
+        (kind, key): (row["others"], row["displays"], row["clicks"], row["click_through_rate"])
+        for (kind, key, _), row in newest_rows(tmp_path / "out").items()
     }
     assert found == {
         ("ip", "10.0.0.1"): (2, 2, 1, 0.5),
@@ -220,6 +224,24 @@ def test_from_kafka(field: Lab, tmp_path: Path) -> None:
         code = end(running)
     assert code == 0
     assert verify(tmp_path / "out").checksum == IdChecksum().add_many(range(1000))
+
+
+def test_our_kafka_source_gives_the_rows_of_sparks_own(spark: SparkSession, field: Lab, tmp_path: Path) -> None:
+    field.broker.create_topic("clicks-of-both", partitions=2)
+    producer, payloads = KafkaSink(field.broker.bootstrap, "clicks-of-both"), Payloads(PayloadSpec(users=50, ips=20))
+    for begin in range(0, 6000, 1000):
+        assert producer.send(payloads.make(begin, 1000, NOW + begin / 40)) == 1000
+    assert len(producer.finish(30).acknowledged) == 6000
+
+    found = {}
+    for source in ("kafka", "rheostat-kafka"):
+        wanted = {"source": source, "bootstrap": field.broker.bootstrap, "topic": "clicks-of-both", "cap": 1700}
+        out = tmp_path / source / "out"
+        run_until(spark, settings(tmp_path / source, **wanted), counted(out, 6000))
+        assert verify(out).checksum == IdChecksum().add_many(range(6000))
+        found[source] = newest_rows(out)
+    assert len({window for _, _, window in found["kafka"]}) > 1
+    assert found["rheostat-kafka"] == found["kafka"], "row by row, the approximate counts included"
 
 
 def test_a_source_that_cannot_be_read_is_told(spark: SparkSession, tmp_path: Path) -> None:
