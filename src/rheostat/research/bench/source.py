@@ -1,9 +1,9 @@
 """``rheostat bench source`` and ``bench shed``: the source ``rheostat-kafka`` beside Spark's own, in one run.
 
 Both read the same topics in the same session with one slot, by turns (ABBA). Alone, the rows go nowhere; with Python as
-the next step they pass a ``mapInArrow`` that changes nothing. Shedding is measured on our source only: without edges,
-and with one whose non-drop probability is 1, 0.5 and 0.1; what counts is the time of the batches. This module is also
-the program of their driver.
+the next step they pass a ``mapInArrow`` that changes nothing. Shedding is measured on our source, without edges and
+with one whose non-drop probability is 1, 0.5 and 0.1, and on Spark's own, with a schedule and without; what counts is
+the time of the batches. This module is also the program of their driver.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 
-from rheostat.config.shedding import WHOLE
+from rheostat.config.shedding import WHOLE, Sink, declare_shedding
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import LabSpec
 from rheostat.load.kafka_sink import ensure_topic
@@ -43,6 +43,8 @@ from rheostat.research.bench.harness import (
 from rheostat.spark.kafka_options import FORMAT
 from rheostat.spark.kafka_source import register
 from rheostat.spark.orders import Orders, write_orders
+from rheostat.spark.shedding import Shedding
+from rheostat.spark.shedding_schedule import SheddingSchedule
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 OURS, SPARKS = FORMAT, "kafka"
 EDGE = "source>sink"
 SHARES = (WHOLE, WHOLE // 2, WHOLE // 10)
+SCHEDULED_SHARES = SHARES[:2]
+_GRAPH = declare_shedding([Sink("sink")])
 _LONGEST_S = 1500.0
 _YEAR_MS = 366 * 86_400_000
 _MOST_US = 1e6 / 300_000
@@ -163,26 +167,45 @@ class _Bed:
                 runs = self._by_turns(lambda name: self._read(name, size, python=python))  # noqa: B023 (called at once)
                 found["throughput"].append({"size": size, "records": records, "python": python, **runs})
         self.watch(0, 0, "batches of one record")
-        found["fixed_ms"] = {name: self._time_batches(name) for name in (SPARKS, OURS)}
+        size = min(self.plan.records)
+        found["fixed_ms"] = {
+            name: self._time_batches(self._load(name, size, maxOffsetsPerTrigger=1), name) for name in (SPARKS, OURS)
+        }
         return found
 
     def measure_shedding(self) -> dict[str, Any]:
-        """Runs with an edge at each share, and beside each of them one without."""
+        """Runs with an edge at each share, and beside each of them one without; then those on Spark's own source."""
         ((size, records),) = self.plan.records.items()
-        found: dict[str, Any] = {"records": records, "shares": {}}
+        found: dict[str, Any] = {"records": records, "shares": {}, "scheduled": {}}
         for share in SHARES:
             self.watch(0, 0, f"shedding at {share / WHOLE:g}")
             path = self.folder / f"orders-{share}.json"
             write_orders(path, Orders(number=1, until_ms=int(time.time() * 1000) + _YEAR_MS, keep={EDGE: share}))
-            options: dict[str, dict[str, str]] = {"without": {}, "with": {"edge": EDGE, "orders": str(path)}}
-            runs: dict[str, list[float]] = {"with": [], "without": []}
-            for turn, sheds in enumerate([False, True, *abba(self.plan.pairs)]):
-                name = "with" if sheds else "without"
-                seconds = self._stream(size, options[name], f"{share}-{turn}")
-                if turn > 1:  # the first of either is cold
-                    runs[name].append(seconds)
-            found["shares"][str(share)] = runs
+            sheds = self._load(OURS, size, edge=EDGE, orders=str(path))
+            found["shares"][str(share)] = self._time_pairs(self._load(OURS, size), sheds, f"{share}")
+        for share in SCHEDULED_SHARES:
+            self.watch(0, 0, f"shedding on Spark's own source at {share / WHOLE:g}")
+            plain = self._load(SPARKS, size)
+            found["scheduled"][str(share)] = self._time_pairs(plain, self._shed(plain, share), f"scheduled-{share}")
+        self.watch(0, 0, "batches of one record")
+        small = self._load(SPARKS, size, maxOffsetsPerTrigger=1)
+        kinds = {"without": small, "with": self._shed(small, WHOLE // 2)}
+        found["fixed_ms"] = {name: self._time_batches(rows, name) for name, rows in kinds.items()}
         return found
+
+    def _shed(self, rows: DataFrame, share: int) -> DataFrame:
+        """The rows of Spark's own source that the edge keeps."""
+        schedule = SheddingSchedule(_GRAPH, self.folder / "schedule", {EDGE: share})
+        return Shedding(_GRAPH).shed(schedule.add_limits(rows, "source"), "source", "sink")
+
+    def _time_pairs(self, without: DataFrame, sheds: DataFrame, name: str) -> dict[str, list[float]]:
+        """Seconds of the batches of queries that read a whole topic, with shedding and without."""
+        runs: dict[str, list[float]] = {"with": [], "without": []}
+        for turn, drops in enumerate([False, True, *abba(self.plan.pairs)]):
+            seconds = self._stream(sheds if drops else without, f"{name}-{turn}")
+            if turn > 1:  # the first of either is cold
+                runs["with" if drops else "without"].append(seconds)
+        return runs
 
     def _by_turns(self, read: Callable[[str], Run]) -> dict[str, list[dict[str, float]]]:
         runs: dict[str, list[dict[str, float]]] = {SPARKS: [], OURS: []}
@@ -201,10 +224,11 @@ class _Bed:
         rows = self.spark.read.format(name).options(**self._options(size)).load()
         return self._timed(lambda: _then(rows, python=python).write.format("noop").mode("overwrite").save())
 
-    def _stream(self, size: int, more: Mapping[str, str], name: str) -> float:
-        """Seconds of the batches of a query that reads a whole topic."""
-        rows = self.spark.readStream.format(OURS).options(**self._options(size, **more)).load().select("value")
-        writer = rows.writeStream.format("noop").trigger(availableNow=True)
+    def _load(self, name: str, size: int, **more: Any) -> DataFrame:
+        return self.spark.readStream.format(name).options(**self._options(size, **more)).load()
+
+    def _stream(self, rows: DataFrame, name: str) -> float:
+        writer = rows.select("value").writeStream.format("noop").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(self.folder / f"checkpoint-{name}"))
         query = writer.start()
         query.awaitTermination()
@@ -216,9 +240,7 @@ class _Bed:
         seconds = time.perf_counter() - began
         return Run(seconds, _cpu_s() - cpu_s, _python_mb())
 
-    def _time_batches(self, name: str) -> list[float]:
-        size = min(self.plan.records)
-        rows = self.spark.readStream.format(name).options(**self._options(size, maxOffsetsPerTrigger=1)).load()
+    def _time_batches(self, rows: DataFrame, name: str) -> list[float]:
         writer = rows.writeStream.format("noop").trigger(processingTime="0 seconds")
         query = writer.option("checkpointLocation", str(self.folder / f"fixed-{name}")).start()
         until(lambda: batches_done(query) >= self.plan.batches + 10, "batches of one record", _LONGEST_S, 0.2)
@@ -288,12 +310,25 @@ def _source_figures(result: Mapping[str, Any]) -> Iterator[Metric]:
 
 def _shed_figures(result: Mapping[str, Any]) -> Iterator[Metric]:
     for share, runs in result["shares"].items():
-        part = int(share) / WHOLE
-        more = [100 * (with_s / without_s - 1) for with_s, without_s in zip(*runs.values(), strict=True)]
         target = _MOST_SHED_PERCENT if int(share) == WHOLE else None
-        yield metric(f"d = {part:g}: time, more than without", more, "%", target=target)
-        offered = [result["records"] / seconds / 1000 for seconds in runs["with"]]
-        yield metric(f"d = {part:g}: thousand records offered a second", offered, "1000/s")
+        yield from _pair_figures(f"d = {int(share) / WHOLE:g}", runs, result["records"], target)
+    for share, runs in result["scheduled"].items():
+        yield from _pair_figures(f"Spark's own source, d = {int(share) / WHOLE:g}", runs, result["records"])
+    fixed = result["fixed_ms"]
+    more = [with_ms - without_ms for with_ms, without_ms in zip(fixed["with"], fixed["without"], strict=True)]
+    yield metric("Spark's own source, a batch of one record, more than without", more, "ms")
+    yield Metric(
+        "Spark's own source, a batch of one record, without", statistics.median(fixed["without"]), "ms", len(more)
+    )
+
+
+def _pair_figures(
+    name: str, runs: Mapping[str, list[float]], records: int, target: float | None = None
+) -> Iterator[Metric]:
+    more = [100 * (with_s / without_s - 1) for with_s, without_s in zip(runs["with"], runs["without"], strict=True)]
+    yield metric(f"{name}: time, more than without", more, "%", target=target)
+    offered = [records / seconds / 1000 for seconds in runs["with"]]
+    yield metric(f"{name}: thousand records offered a second", offered, "1000/s")
 
 
 def _note(plan: Plan) -> str:
