@@ -153,17 +153,18 @@ def test_shares_change_while_the_query_runs_and_a_batch_that_runs_again_keeps_it
     assert all(records for _, records in counts.values())
 
 
-def test_later_edges_weights_and_counts_over_an_aggregation(
+def test_later_edges_weights_and_counts_over_an_aggregation_and_values_that_are_not_known(
     spark: SparkSession, field: Lab, topic: str, tmp_path: Path
 ) -> None:
     send(field, topic, 9000)
     graph = declare_shedding([Sink("a"), Sink("b")], {"in": ["parse"]}, {"parse": ["a", "b"]})
     shedding, path = Shedding(graph), (("in", "parse"), ("parse", "b"))
     schedule = SheddingSchedule(graph, tmp_path / "schedule", {"in>parse": 800_000, "parse>b": 500_000})
+    by_value = Shedding(graph, by_value=[path[0]])
     given: dict[str, Any] = options(field, topic, startingOffsets="earliest", maxOffsetsPerTrigger=2500)
     rows = schedule.add_limits(spark.readStream.format("kafka").options(**given).load(), "in")
-    for start_, end in path:
-        rows = shedding.shed(rows, start_, end)
+    rows = by_value.shed(rows, *path[0], value=F.col("offset"))
+    rows = shedding.shed(rows, *path[1])
     sums = rows.groupBy("partition").agg(F.count("*").alias("kept"), F.sum(shedding.weight(*path)).alias("weight"))
     newest: dict[int, Row] = {}
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rheostat.config.shedding import WHOLE, SheddingGraph
 from rheostat.errors import Fault, InputError, RheostatError, UnavailableError, did_you_mean
 from rheostat.files import replace_text
-from rheostat.spark.keep import DRAW, IDENTITY, signed_limit
+from rheostat.spark.keep import ABOVE, DRAW, IDENTITY, signed_limit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,7 +78,8 @@ class SheddingSchedule:
     def add_limits(self, rows: DataFrame, source: str) -> DataFrame:
         """The rows with the column ``rheostat``, for :class:`~rheostat.spark.shedding.Shedding`.
 
-        Every edge is then a :meth:`~rheostat.spark.shedding.Shedding.shed`, also the first.
+        Every edge is then a :meth:`~rheostat.spark.shedding.Shedding.shed`, also the first. Those that drop by value
+        drop at random: a schedule has no values.
 
         Args:
             rows: a stream with the columns topic, partition and offset, before any aggregation.
@@ -95,8 +96,9 @@ class SheddingSchedule:
         edges = [str(edge) for edge in self.graph.edges_from(source)]
         one = rows.sparkSession.range(0, 1, 1, 1)
         limits = one.select(_look_up_udf(self._folder, edges, self._initial)("id")).scalar()
-        draw = F.xxhash64(*_PLACE).alias(DRAW)
-        return rows.withColumn(IDENTITY, F.struct(draw, *(limits[edge].alias(edge) for edge in edges)))
+        fields = [F.xxhash64(*_PLACE).alias(DRAW), *(limits[edge].alias(edge) for edge in edges)]
+        fields += [F.lit(None).cast("double").alias(f"{edge}{ABOVE}") for edge in edges]
+        return rows.withColumn(IDENTITY, F.struct(*fields))
 
     def append(self, query: StreamingQuery, keep: Mapping[str, int]) -> int:
         """Let edges keep other shares, from a batch on that has not been planned. One process appends to a schedule.
