@@ -12,7 +12,7 @@ from rheostat.errors import InputError
 from rheostat.host.java import cache_folder, require_room, require_writable
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab import standing
-from rheostat.lab.broker import broker_properties
+from rheostat.lab.broker import BrokerOptions, broker_properties
 from rheostat.lab.lab import Lab, LabSpec
 
 
@@ -99,11 +99,23 @@ def test_all_faults_are_told_at_once_and_nothing_is_started(tmp_path, monkeypatc
 
 
 def test_the_broker_makes_no_topic_by_itself(tmp_path):
-    lines = broker_properties(tmp_path, 9092, 9093).splitlines()
+    lines = broker_properties(tmp_path, {"PLAINTEXT": 9092, "CONTROLLER": 9093}, BrokerOptions()).splitlines()
 
     assert "auto.create.topics.enable=false" in lines
     assert "offsets.topic.replication.factor=1" in lines
     assert "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093" in lines
+
+
+def test_a_broker_has_the_listeners_and_properties_that_are_asked_for(tmp_path):
+    options = BrokerOptions({"TLS": "SSL"}, {"num.io.threads": "3", "ssl.keystore.type": "PEM"})
+    ports = {"PLAINTEXT": 9092, "CONTROLLER": 9093, "TLS": 9094}
+    lines = broker_properties(tmp_path, ports, options).splitlines()
+
+    assert "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093,TLS://127.0.0.1:9094" in lines
+    assert "advertised.listeners=PLAINTEXT://127.0.0.1:9092,TLS://127.0.0.1:9094" in lines
+    assert "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL" in lines
+    assert {"num.io.threads=3", "ssl.keystore.type=PEM"} <= set(lines)
+    assert "num.io.threads=2" not in lines
 
 
 @pytest.fixture

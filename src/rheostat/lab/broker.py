@@ -7,7 +7,8 @@ import logging
 import shutil
 import signal
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,20 +42,36 @@ logger.configs.level = warn
 """
 
 
-def broker_properties(data: Path, port: int, controller_port: int) -> str:
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """What a broker has beside the usual.
+
+    Attributes:
+        listeners: more of them; the security protocol of each by its name, which is in capitals.
+        properties: more of them, or other values.
+    """
+
+    listeners: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def broker_properties(data: Path, ports: Mapping[str, int], options: BrokerOptions) -> str:
     """The broker's configuration.
 
     Topics are never created automatically; system topics have one replica and few partitions; a group rebalances at
-    once; buffers are small. Records are kept for a day, longer than any lab lives.
+    once; buffers are small. Records are kept for a day, longer than any lab lives. ``ports``: of each listener,
+    ``PLAINTEXT`` and ``CONTROLLER`` among them.
     """
+    listeners = {name: f"{name}://{HOST}:{port}" for name, port in ports.items()}
+    protocols = {name: options.listeners.get(name, "PLAINTEXT") for name in ports}
     properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.quorum.voters": f"1@{HOST}:{ports['CONTROLLER']}",
+        "listeners": ",".join(listeners.values()),
+        "advertised.listeners": ",".join(url for name, url in listeners.items() if name != "CONTROLLER"),
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "log.dirs": str(data),
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": "1",
@@ -69,6 +86,7 @@ def broker_properties(data: Path, port: int, controller_port: int) -> str:
         "num.network.threads": "2",
         "num.io.threads": "2",
         "background.threads": "2",
+        **options.properties,
     }
     return "".join(f"{key}={value}\n" for key, value in properties.items())
 
@@ -105,6 +123,7 @@ class Broker:
         jars: Sequence[Path],
         processes: Processes,
         port: int | None = None,
+        options: BrokerOptions | None = None,
     ) -> None:
         self._folder = folder
         self._log = log
@@ -112,16 +131,21 @@ class Broker:
         self._jars = jars
         self._processes = processes
         self._fixed_port = port
-        self._ports: tuple[int, int] | None = None
+        self._options = options or BrokerOptions()
+        self._ports: dict[str, int] | None = None
         self._part: Part | None = None
         self._client: AdminClient | None = None
 
     @property
     def bootstrap(self) -> str:
         """Address for clients, ``host:port``. Raises UnavailableError if it has never been started."""
+        return self.address("PLAINTEXT")
+
+    def address(self, listener: str) -> str:
+        """As :attr:`bootstrap`, of any listener."""
         if self._ports is None:
             raise UnavailableError("the broker has not been started")
-        return f"{HOST}:{self._ports[0]}"
+        return f"{HOST}:{self._ports[listener]}"
 
     @property
     def part(self) -> Part | None:
@@ -145,10 +169,11 @@ class Broker:
         start_on_free_ports(self._first_start)
 
     def _first_start(self) -> None:
-        port, controller_port = free_ports(2)
-        self._ports = (self._fixed_port or port, controller_port)
+        names = ("PLAINTEXT", "CONTROLLER", *self._options.listeners)
+        self._ports = dict(zip(names, free_ports(len(names)), strict=True))
+        self._ports["PLAINTEXT"] = self._fixed_port or self._ports["PLAINTEXT"]
         try:
-            self._format(*self._ports)
+            self._format(self._ports)
             self._launch()
         except PartFailedError:
             self._ports = None
@@ -171,7 +196,7 @@ class Broker:
 
     def answers(self, timeout_s: float = 1.0) -> bool:
         """Whether it answers a metadata request now."""
-        return self._ports is not None and answers(self._ports[0]) and ask_broker(self._admin(), timeout_s)
+        return self._ports is not None and answers(self._ports["PLAINTEXT"]) and ask_broker(self._admin(), timeout_s)
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic and wait until every partition has a leader.
@@ -202,11 +227,12 @@ class Broker:
         metadata = self._admin().list_topics(name, timeout=_REQUEST_TIMEOUT_S).topics[name].partitions
         return len(metadata) == partitions and all(one.leader >= 0 for one in metadata.values())
 
-    def _format(self, port: int, controller_port: int) -> None:
+    def _format(self, ports: Mapping[str, int]) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
         (self._folder / "tmp").mkdir(parents=True)
         (self._folder / "log4j2.properties").write_text(_LOG4J)
-        (self._folder / "server.properties").write_text(broker_properties(self._folder / "data", port, controller_port))
+        properties = broker_properties(self._folder / "data", ports, self._options)
+        (self._folder / "server.properties").write_text(properties)
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
         tool = self._run("broker format", "kafka.tools.StorageTool", "format", "-t", cluster, "-c")
         try:

@@ -23,7 +23,7 @@ from rheostat.host.java import (
 )
 from rheostat.host.processes import Launch, Part, Processes
 from rheostat.host.spark_daemons import WorkerSize, port_faults, require_free
-from rheostat.lab.broker import Broker
+from rheostat.lab.broker import Broker, BrokerOptions
 from rheostat.lab.cluster import Cluster
 
 Made = TypeVar("Made")
@@ -49,6 +49,7 @@ class LabSpec:
         kafka_port: of the broker; None: a free port.
         folder: in which the lab creates its own folder; None: the system's temporary folder.
         keep: keep logs and data at the end.
+        broker_options: listeners and properties of the broker beside the usual.
     """
 
     broker: bool = True
@@ -58,6 +59,7 @@ class LabSpec:
     kafka_port: int | None = None
     folder: Path | None = None
     keep: bool = False
+    broker_options: BrokerOptions = field(default_factory=BrokerOptions)
 
     def __post_init__(self) -> None:
         if faults := self.faults(self.workers, self.broker or self.spark, self.kafka_port):
@@ -156,6 +158,7 @@ class Lab:
                     jars=jars,
                     processes=self._processes,
                     port=self.spec.kafka_port,
+                    options=self.spec.broker_options,
                 )
             if self.spec.spark:
                 self._cluster = Cluster(data / "spark", logs, java=java, processes=self._processes, size=self.spec.size)
