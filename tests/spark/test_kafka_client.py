@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
 from rheostat.errors import Fault, InputError
+from rheostat.spark import kafka_client
 from rheostat.spark.kafka_client import client_settings
 
 BROKER = {"kafka.bootstrap.servers": "broker:9092"}
 SECURITY = "org.apache.kafka.common.security"
+BEARER = f"{SECURITY}.oauthbearer.OAuthBearerLoginModule required clientId=me clientSecret=x"
+ENDPOINT = {"sasl.oauthbearer.token.endpoint.url": "https://id/token"}
+PLAIN = f"{SECURITY}.plain.PlainLoginModule required username=ann password=x;"
+SCRAM = f"{SECURITY}.scram.ScramLoginModule required username=ann password=x"
+HANDLER = "sasl.login.callback.handler.class"
 
 
 def login(mechanism: str, config: str, **more: str) -> dict[str, str]:
@@ -64,6 +72,16 @@ def test_a_token_comes_from_the_endpoint_of_a_provider():
     assert found["sasl.oauthbearer.scope"] == "kafka"
 
 
+@pytest.mark.parametrize("package", ["oauthbearer", "oauthbearer.secured"])
+def test_the_class_that_asks_a_token_endpoint_is_known(package):
+    handler = f"{SECURITY}.{package}.OAuthBearerLoginCallbackHandler"
+    config = f'{BEARER} extension_logicalCluster="lkc-1" extension_pool=p;'
+    found = client_settings(login("OAUTHBEARER", config, **ENDPOINT, **{HANDLER: handler}))
+    assert HANDLER not in found
+    assert found["sasl.oauthbearer.extensions"] == "logicalCluster=lkc-1,pool=p"
+    assert list(faults_of(login("PLAIN", PLAIN, **{HANDLER: handler}))) == [f"kafka.{HANDLER}"]
+
+
 def certificates_of(given: dict[str, str]) -> dict[str, str]:
     found = client_settings({**BROKER, **{f"kafka.{name}": value for name, value in given.items()}})
     return {key: value for key, value in found.items() if key.startswith("ssl")}
@@ -86,6 +104,19 @@ def test_certificates_are_taken_as_pem():
         "ssl.certificate.location": "/me.pem",
         "ssl.endpoint.identification.algorithm": "none",
     }
+
+
+@pytest.mark.parametrize("gap", [" ", "", "  "])
+def test_certificates_on_one_line_get_their_line_breaks(gap):
+    body = "A" * 64 + gap + "B" * 10
+    line = f"-----BEGIN CERTIFICATE-----{gap}{body}{gap}-----END CERTIFICATE-----{gap}"
+    wrapped = f"-----BEGIN CERTIFICATE-----\n{'A' * 64}\n{'B' * 10}\n-----END CERTIFICATE-----\n"
+    found = certificates_of({"ssl.truststore.type": "PEM", "ssl.truststore.certificates": line * 2})
+    assert found == {"ssl.ca.pem": wrapped * 2}
+
+
+def test_examples_in_docstrings():
+    assert doctest.testmod(kafka_client).failed == 0
 
 
 def test_everything_that_cannot_be_done_is_refused_at_once_with_what_to_use_instead():
@@ -119,6 +150,11 @@ def test_everything_that_cannot_be_done_is_refused_at_once_with_what_to_use_inst
     ("options", "field"),
     [
         (login("AWS_MSK_IAM", "x"), "kafka.sasl.mechanism"),
+        (login("GSSAPI", "x"), "kafka.sasl.mechanism"),
+        ({**BROKER, "kafka.sasl.kerberos.kinit.cmd": "kinit"}, "kafka.sasl.kerberos.kinit.cmd"),
+        (login("OAUTHBEARER", f"{BEARER};", **ENDPOINT, **{HANDLER: "com.example.Handler"}), f"kafka.{HANDLER}"),
+        (login("OAUTHBEARER", f"{BEARER} tokenFile=x;", **ENDPOINT), "kafka.sasl.jaas.config"),
+        (login("SCRAM-SHA-256", f"{SCRAM} tokenauth=true;"), "kafka.sasl.jaas.config"),
         ({**BROKER, "kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN"}, "kafka.sasl.jaas.config"),
         (login("PLAIN", "PlainLoginModule username=x"), "kafka.sasl.jaas.config"),
         (

@@ -7,6 +7,7 @@ CONFIGURATION.md.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -34,6 +35,7 @@ _SAME = frozenset(
         "retry.backoff.ms",
         "sasl.mechanism",
         "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.sub.claim.name",
         "sasl.oauthbearer.token.endpoint.url",
         "security.protocol",
         "socket.connection.setup.timeout.ms",
@@ -55,17 +57,33 @@ _TUNES_JAVA = frozenset(
         "exclude.internal.topics",
         "group.instance.id",
         "group.protocol",
+        "group.remote.assignor",
         "heartbeat.interval.ms",
+        "internal.leave.group.on.close",
+        "internal.throw.on.fetch.stable.offset.unsupported",
         "max.poll.interval.ms",
         "max.poll.records",
         "metadata.recovery.strategy",
         "metrics.num.samples",
         "metrics.recording.level",
         "metrics.sample.window.ms",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
         "sasl.login.refresh.buffer.seconds",
         "sasl.login.refresh.min.period.seconds",
         "sasl.login.refresh.window.factor",
         "sasl.login.refresh.window.jitter",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.login.retry.backoff.ms",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.header.urlencode",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name",
         "session.timeout.ms",
         "socket.connection.setup.timeout.max.ms",
         "ssl.enabled.protocols",
@@ -74,7 +92,7 @@ _TUNES_JAVA = frozenset(
         "ssl.trustmanager.algorithm",
     }
 )
-"""Left out. TLS: librdkafka agrees with the broker on the newest version that both know."""
+"""Left out. TLS: librdkafka agrees with the broker on the newest version that both know. Tokens: brokers check them."""
 
 _SET_BY_THE_SOURCE = {
     "auto.offset.reset": "startingOffsets",
@@ -87,8 +105,11 @@ _SET_BY_THE_SOURCE = {
 _REFUSED = {
     "metric.reporters": "the metrics of Rheostat",
     "sasl.client.callback.handler.class": "SCRAM, or OAUTHBEARER with a token endpoint",
-    "sasl.login.callback.handler.class": "SCRAM, or OAUTHBEARER with a token endpoint",
+    "sasl.kerberos.kinit.cmd": "SCRAM, or OAUTHBEARER with a token endpoint",
+    "sasl.kerberos.min.time.before.relogin": "SCRAM, or OAUTHBEARER with a token endpoint",
     "sasl.kerberos.service.name": "SCRAM, or OAUTHBEARER with a token endpoint",
+    "sasl.kerberos.ticket.renew.jitter": "SCRAM, or OAUTHBEARER with a token endpoint",
+    "sasl.kerberos.ticket.renew.window.factor": "SCRAM, or OAUTHBEARER with a token endpoint",
     "sasl.login.class": "SCRAM, or OAUTHBEARER with a token endpoint",
     "security.providers": "TLS by PEM",
     "ssl.cipher.suites": "the suites that both sides agree on: OpenSSL has other names for them",
@@ -99,6 +120,7 @@ _REFUSED = {
 _TRANSLATED = frozenset(
     {
         "sasl.jaas.config",
+        "sasl.login.callback.handler.class",
         "ssl.endpoint.identification.algorithm",
         "ssl.keystore.certificate.chain",
         "ssl.keystore.key",
@@ -117,10 +139,45 @@ _ENDLESS = frozenset({"connections.max.idle.ms", "socket.receive.buffer.bytes", 
 """Where Java writes −1 for no limit, or that of the system, librdkafka writes 0."""
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_ORIGINS = {
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.location",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.location",
+    "ssl.key.pem": "ssl.keystore.key",
+    **{new: old for old, new in _RENAMED.items()},
+}
+"""The settings of Java's client that those of librdkafka come from; others have the same name, or are of the login."""
 _SECRET = frozenset({"sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "ssl.keystore.password"})
 _HIDDEN = "(hidden)"
+_LONGEST_SHOWN = 100
 _PEM = "kafka.ssl.truststore.type=PEM with kafka.ssl.truststore.location or …certificates"
 _PEM_KEY = "kafka.ssl.keystore.type=PEM with kafka.ssl.keystore.location, or with …key and …certificate.chain"
+
+
+_TOKEN_HANDLERS = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+)
+"""Kafka's own, which ask a token endpoint."""
+
+
+def option_of(setting: str) -> str:
+    """The option of the source that a setting of librdkafka comes from.
+
+    >>> option_of("ssl.ca.pem"), option_of("sasl.password"), option_of("fetch.min.bytes")
+    ('kafka.ssl.truststore.certificates', 'kafka.sasl.jaas.config', 'kafka.fetch.min.bytes')
+    """
+    name = _ORIGINS.get(setting, setting)
+    return f"kafka.{name if name in _KNOWN else 'sasl.jaas.config'}"
+
+
+def show(option: str, value: str) -> str:
+    """A value as a fault repeats it: no secrets, and no whole certificates."""
+    if option.removeprefix("kafka.") in _SECRET:
+        return _HIDDEN
+    return value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}…"
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -143,7 +200,7 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
         settings[key] = "0" if settings[key] == "-1" else settings[key]
     if "security.protocol" in settings:
         settings["security.protocol"] = settings["security.protocol"].lower()
-    for translate in (_translate_login, _translate_trust, _translate_key):
+    for translate in (_check_handler, _translate_login, _translate_trust, _translate_key):
         settings |= attempt(translate, {}, faults, given)
     algorithm = given.get("ssl.endpoint.identification.algorithm")
     if algorithm is not None:
@@ -157,8 +214,8 @@ def _find_faults(given: Mapping[str, str]) -> Iterator[Fault]:
     for key, value in given.items():
         instead = _SET_BY_THE_SOURCE.get(key) or _REFUSED.get(key)
         if instead is not None:
-            shown = _HIDDEN if key in _SECRET else value
-            yield Fault(f"kafka.{key}", shown, f"use instead: {instead}", "the source does not take this setting")
+            message = "the source does not take this setting"
+            yield Fault(f"kafka.{key}", show(key, value), f"use instead: {instead}", message)
         elif key not in _KNOWN:
             message = f"no such setting of a consumer{did_you_mean(key, sorted(_KNOWN))}"
             yield Fault("kafka", f"kafka.{key}", "the settings of Kafka's consumer", message)
@@ -182,6 +239,15 @@ class _Login(NamedTuple):
     options: Mapping[str, str]
 
 
+def _check_handler(given: Mapping[str, str]) -> dict[str, str]:
+    """A token comes from an endpoint only; Java's client is told so by the name of a class, ours needs none."""
+    handler = given.get("sasl.login.callback.handler.class")
+    if handler is None or (handler in _TOKEN_HANDLERS and given.get("sasl.mechanism", "").upper() == "OAUTHBEARER"):
+        return {}
+    message = "the source runs no class of Java; use SCRAM, or OAUTHBEARER with a token endpoint"
+    raise InputError([Fault("kafka.sasl.login.callback.handler.class", handler, _TOKEN_HANDLERS[0], message)])
+
+
 def _translate_login(given: Mapping[str, str]) -> dict[str, str]:
     if not given.get("security.protocol", "").upper().startswith("SASL"):
         return {}
@@ -198,6 +264,7 @@ def _translate_login(given: Mapping[str, str]) -> dict[str, str]:
     return _translate_token(login, given) if mechanism == "OAUTHBEARER" else _translate_password(login, mechanism)
 
 
+_EXTENSION = "extension_"
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 
 
@@ -223,27 +290,34 @@ def _translate_password(login: _Login, mechanism: str) -> dict[str, str]:
 
 
 def _translate_token(login: _Login, given: Mapping[str, str]) -> dict[str, str]:
-    faults = _check_login(login, "OAuthBearerLoginModule", ("clientId", "clientSecret"))
+    extensions = {name: value for name, value in login.options.items() if name.startswith(_EXTENSION)}
+    needed = ("clientId", "clientSecret")
+    faults = _check_login(login, "OAuthBearerLoginModule", needed, ("scope", *extensions))
     if not given.get("sasl.oauthbearer.token.endpoint.url"):
         message = "tokens come from the endpoint of an OpenID provider"
         faults.append(Fault("kafka.sasl.oauthbearer.token.endpoint.url", "nothing", "an https URL", message))
     if faults:
         raise InputError(faults)
-    scope = {"sasl.oauthbearer.scope": login.options["scope"]} if "scope" in login.options else {}
+    found = {"sasl.oauthbearer.scope": login.options["scope"]} if "scope" in login.options else {}
+    if extensions:
+        pairs = (f"{name.removeprefix(_EXTENSION)}={value}" for name, value in extensions.items())
+        found["sasl.oauthbearer.extensions"] = ",".join(pairs)
     return {
         "sasl.oauthbearer.method": "oidc",
         "sasl.oauthbearer.client.id": login.options["clientId"],
         "sasl.oauthbearer.client.secret": login.options["clientSecret"],
-        **scope,
+        **found,
     }
 
 
-def _check_login(login: _Login, module: str, needed: tuple[str, ...]) -> list[Fault]:
-    field = "kafka.sasl.jaas.config"
+def _check_login(login: _Login, module: str, needed: tuple[str, ...], more: tuple[str, ...] = ()) -> list[Fault]:
+    field, allowed = "kafka.sasl.jaas.config", ", ".join((*needed, *more))
     if login.module != module:
         return [Fault(field, login.module, module, "the class does not fit kafka.sasl.mechanism")]
     missing = [name for name in needed if not login.options.get(name)]
-    return [Fault(field, f"no {name}", ", ".join(needed), f"{name} is missing") for name in missing]
+    unknown = sorted(set(login.options) - {*needed, *more})
+    faults = [Fault(field, f"no {name}", allowed, f"{name} is missing") for name in missing]
+    return faults + [Fault(field, name, allowed, "librdkafka has no such option of a login") for name in unknown]
 
 
 # Certificates
@@ -258,7 +332,7 @@ def _translate_trust(given: Mapping[str, str]) -> dict[str, str]:
     if kind != "PEM":
         message = "a truststore of Java is not readable: export its certificates as PEM"
         raise InputError([Fault("kafka.ssl.truststore.type", kind, _PEM, message)])
-    return {"ssl.ca.pem": inline} if inline is not None else {"ssl.ca.location": str(location)}
+    return {"ssl.ca.pem": _wrap_pem(inline)} if inline is not None else {"ssl.ca.location": str(location)}
 
 
 def _translate_key(given: Mapping[str, str]) -> dict[str, str]:
@@ -281,4 +355,18 @@ def _translate_key(given: Mapping[str, str]) -> dict[str, str]:
         raise InputError(
             [Fault(missing, "nothing", _PEM_KEY, "a key needs its certificate, and a certificate its key")]
         )
-    return {"ssl.key.pem": key, "ssl.certificate.pem": chain}
+    return {"ssl.key.pem": _wrap_pem(key), "ssl.certificate.pem": _wrap_pem(chain)}
+
+
+_PEM_BLOCK = re.compile(r"(?P<begin>-----BEGIN [^-]+-----)(?P<body>[^-]*)(?P<end>-----END [^-]+-----)")
+
+
+def _wrap_pem(text: str) -> str:
+    """PEM with line breaks, which Java can do without."""
+    if "\n" in text:
+        return text
+    lines = []
+    for block in _PEM_BLOCK.finditer(text):
+        body = "".join(block["body"].split())
+        lines += [block["begin"], *re.findall(".{1,64}", body), block["end"]]
+    return "".join(f"{line}\n" for line in lines) or text
