@@ -1,6 +1,6 @@
 """Options of the source ``rheostat-kafka``: names and meanings of Spark's own Kafka source, checked all at once.
 
-No Spark and no Kafka here. The reference is
+No Spark here, and no connection to Kafka. The reference is
 https://spark.apache.org/docs/latest/structured-streaming-kafka-integration.html
 """
 
@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from rheostat.errors import Fault, InputError, attempt, did_you_mean
 from rheostat.spark.kafka_admin import Place, Subscription, subscription
 from rheostat.spark.kafka_client import client_settings
+from rheostat.spark.kafka_consumer import check_client
 
 FORMAT = "rheostat-kafka"
 
@@ -133,6 +134,7 @@ def parse_kafka_options(options: Mapping[str, str], *, streaming: bool) -> Kafka
     given = _Given(options, streaming=streaming)
     faults = given.faults
     client: Mapping[str, str] = attempt(client_settings, {}, faults, options)
+    attempt(check_client, None, faults, client)
     parsed = KafkaOptions(
         subscription=_read_subscription(given, options),
         client=client,

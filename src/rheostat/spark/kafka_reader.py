@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.config.shedding import WHOLE
 from rheostat.errors import RheostatError, UnavailableError
 from rheostat.model import Threshold
+from rheostat.spark.kafka_consumer import Connections, make_consumer
 from rheostat.spark.kafka_offsets import Piece
 from rheostat.spark.keep import ABOVE, DRAW, IDENTITY, draws, keep_mask, limits_of, seed_of
 
@@ -27,20 +28,9 @@ _MOST_RECORDS, _MOST_BYTES = 8192, 4 * 2**20
 """Of an Arrow batch; bytes as far as the size of the last record tells."""
 _FIRST_RECORDS = 256
 _POLL_S = 0.2
-_QUEUE: Mapping[str, str | int | bool] = {
-    "queued.min.messages": 100_000,
-    "queued.max.messages.kbytes": 32_768,
-    "fetch.queue.backoff.ms": 10,
-    "fetch.wait.max.ms": 50,
-}
-"""With librdkafka's defaults a consumer waits for up to a second when its queue was full."""
-_OWN: Mapping[str, str | int | bool] = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",
-    "log_level": 3,
-}
+_ASK_AGAIN, _ASK_AGAIN_S = 3, 0.5
+"""How often, and how soon, a broker is asked again whether a partition is gone: it may not know of a new one yet."""
+_ASK_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,58 +76,65 @@ def read_piece(piece: Piece, settings: ReadSettings) -> Iterator[pa.RecordBatch]
 
 # Consuming
 
-_CONSUMERS: dict[tuple[Any, ...], Consumer] = {}
+
+class _Kept(NamedTuple):
+    consumer: Consumer
+    connections: Connections
+
+
+_CONSUMERS: dict[tuple[Any, ...], _Kept] = {}
 """Those of this worker process, by their settings."""
 
 
-def _consumer(settings: ReadSettings) -> Consumer:
-    from confluent_kafka import Consumer
-
+def _kept(settings: ReadSettings) -> _Kept:
     key = (settings.client, settings.group)
     if key not in _CONSUMERS:
-        config: dict[str, str | int | float | bool] = {**_QUEUE, **dict(settings.client), **_OWN}
-        _CONSUMERS[key] = Consumer({"group.id": settings.group, **config})
+        connections = Connections()
+        _CONSUMERS[key] = _Kept(make_consumer(dict(settings.client), settings.group, connections), connections)
     return _CONSUMERS[key]
 
 
 def _drop_consumer(settings: ReadSettings) -> None:
-    consumer = _CONSUMERS.pop((settings.client, settings.group), None)
-    if consumer is not None:
-        consumer.close()
+    kept = _CONSUMERS.pop((settings.client, settings.group), None)
+    if kept is not None:
+        kept.consumer.close()
 
 
 def _consume(piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
     """The records of a piece, many at a time. Its end is seen by a later record, or by the end of the partition."""
     from confluent_kafka import TopicPartition
 
-    consumer = _consumer(settings)
+    kept = _kept(settings)
     try:
-        consumer.assign([TopicPartition(piece.topic, piece.partition, piece.start)])
-        yield from _consume_assigned(consumer, piece, settings)
+        kept.consumer.assign([TopicPartition(piece.topic, piece.partition, piece.start)])
+        yield from _consume_assigned(kept, piece, settings)
     except BaseException:
         _drop_consumer(settings)
         raise
-    consumer.unassign()
+    kept.consumer.unassign()
 
 
-def _consume_assigned(consumer: Consumer, piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
+def _consume_assigned(kept: _Kept, piece: Piece, settings: ReadSettings) -> Iterator[list[Message]]:
+    consumer, connections = kept
     position, deadline, many = piece.start, time.monotonic() + settings.timeout_s, _FIRST_RECORDS
-    trouble = ""
     while position < piece.end:
         found = consumer.consume(min(many, piece.end - position), _POLL_S)
+        connections.require_accepted(f"reading {_name(piece)}")
         events = [message for message in found if message.error() is not None]
         records = [message for message in found if message.error() is None] if events else found
         reached = max([position, *(_read_event(event, piece, position, settings) for event in events)])
-        trouble = str(events[-1].error()) if events else trouble
+        if events:
+            connections.trouble = str(events[-1].error())
         if records:
             reached = max(reached, _offset(records[-1]) + 1)
             many = min(_MOST_RECORDS, _MOST_BYTES // max(1, len(records[-1])) + 1)
             yield [message for message in records if _offset(message) < piece.end] if reached > piece.end else records
         if reached > position:
             position, deadline = reached, time.monotonic() + settings.timeout_s
+            connections.has_answer, connections.trouble = True, ""
         elif time.monotonic() > deadline:
             awaited = f"{_name(piece)}: no record of {position} to {piece.end - 1} in {settings.timeout_s:g} s"
-            raise UnavailableError(f"{awaited} ({trouble})" if trouble else awaited)
+            raise UnavailableError(f"{awaited} ({connections.trouble})" if connections.trouble else awaited)
 
 
 def _read_event(message: Message, piece: Piece, position: int, settings: ReadSettings) -> int:
@@ -151,9 +148,7 @@ def _read_event(message: Message, piece: Piece, position: int, settings: ReadSet
         return _skip_lost(piece, position, settings)
     gone = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
     if error.code() in gone:
-        if settings.fails_on_loss:
-            raise _lost(piece, "the partition is gone")
-        return piece.end
+        return _skip_gone(piece, position, settings)
     ends = (KafkaError._AUTHENTICATION, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._BAD_MSG)  # noqa: SLF001
     if error.fatal() or error.code() in (*ends, KafkaError._BAD_COMPRESSION):  # noqa: SLF001
         message_text = f"{_name(piece)}: {error.str()}"
@@ -161,13 +156,41 @@ def _read_event(message: Message, piece: Piece, position: int, settings: ReadSet
     return 0
 
 
+def _skip_gone(piece: Piece, position: int, settings: ReadSettings) -> int:
+    """The end of a piece whose partition is gone, or a failure; 0: it is there, only the consumer did not know it."""
+    from confluent_kafka import TopicPartition
+
+    consumer = _kept(settings).consumer
+    for _ in range(_ASK_AGAIN):
+        if not _is_gone(piece, consumer):
+            consumer.assign([TopicPartition(piece.topic, piece.partition, position)])
+            return 0
+        time.sleep(_ASK_AGAIN_S)
+    if settings.fails_on_loss:
+        raise _lost(piece, "the partition is gone")
+    return piece.end
+
+
+def _is_gone(piece: Piece, consumer: Consumer) -> bool:
+    """Whether a broker says so."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        about = consumer.list_topics(piece.topic, timeout=_ASK_TIMEOUT_S).topics[piece.topic]
+    except KafkaException:
+        return False
+    if about.error is not None:
+        return bool(about.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
+    return piece.partition not in about.partitions
+
+
 def _skip_lost(piece: Piece, position: int, settings: ReadSettings) -> int:
     """Where the records of the piece go on that are still there, or a failure."""
     from confluent_kafka import KafkaException, TopicPartition
 
-    consumer = _consumer(settings)
+    consumer, at = _kept(settings).consumer, TopicPartition(piece.topic, piece.partition)
     try:
-        earliest, _ = consumer.get_watermark_offsets(TopicPartition(piece.topic, piece.partition), timeout=10.0)
+        earliest, _ = consumer.get_watermark_offsets(at, timeout=_ASK_TIMEOUT_S)
     except KafkaException as error:
         raise _lost(piece, f"the oldest record that is left is not known: {error}") from error
     if settings.fails_on_loss:

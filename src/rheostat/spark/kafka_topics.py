@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 from rheostat.errors import UnavailableError
 from rheostat.spark.kafka_admin import Place, Subscription, TopicPartition, subscription
 from rheostat.spark.kafka_client import client_settings
+from rheostat.spark.kafka_consumer import Connections
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 _PARTITIONS_EVERY_S = 10.0
+_CONNECT_S, _LOOK_S = 3.0, 0.05
 _INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 class KafkaTopics:
-    """What brokers tell about topics. All methods raise UnavailableError if they do not answer in time.
+    """What brokers tell about topics.
+
+    All methods raise UnavailableError if they do not answer in time; RheostatError if they refuse login or certificate
+    at the first question.
 
     Args:
         settings: of librdkafka (``bootstrap.servers``, ``security.protocol``, …).
@@ -34,22 +39,25 @@ class KafkaTopics:
         self._timeout_s = timeout_s
         self._client: AdminClient | None = None
         self._counts: dict[str, int] = {}
+        self._troubled: dict[str, str] = {}
         self._counted_at = float("-inf")
-        self._trouble = ""
+        self._connections = Connections()
 
     def partitions(self, wanted: Subscription) -> tuple[TopicPartition, ...]:
         """The partitions that a subscription reads, sorted; new ones are seen within ten seconds.
 
-        Of topics that do not exist there are none.
+        Of topics that do not exist there are none. Of one whose partitions are not known for now nothing is said:
+        UnavailableError.
         """
         counts = self._count(wanted.topics)
+        for topic, error in self._troubled.items():
+            if _is_wanted(topic, wanted):
+                self.forget()
+                message = f"asking Kafka for the partitions of {topic}: {error}"
+                raise UnavailableError(message)
         if wanted.assigned:
             return tuple(at for at in wanted.assigned if at.partition < counts.get(at.topic, 0))
-        if wanted.pattern is None:
-            topics = [topic for topic in wanted.topics if topic in counts]
-        else:
-            matches = re.compile(wanted.pattern).fullmatch
-            topics = [topic for topic in counts if matches(topic) and topic not in _INTERNAL]
+        topics = [topic for topic in counts if _is_wanted(topic, wanted)]
         return tuple(sorted(TopicPartition(topic, number) for topic in topics for number in range(counts[topic])))
 
     def earliest(self, partitions: Iterable[Place]) -> dict[Place, int]:
@@ -97,9 +105,8 @@ class KafkaTopics:
             found = {at: future.result(self._timeout_s + 1.0).offset for at, future in futures.items()}
         except (KafkaException, TimeoutError) as error:
             self.forget()
-            topics = ", ".join(sorted({topic for topic, _ in specs}))
-            message = f"asking Kafka for the offsets of {topics}: {error}{self._why()}"
-            raise UnavailableError(message) from error
+            doing = f"asking Kafka for the offsets of {', '.join(sorted({topic for topic, _ in specs}))}"
+            raise self._failure(doing, error) from error
         unknown = sorted(f"{at.topic}-{at.partition}" for at, offset in found.items() if offset == OFFSET_INVALID)
         if unknown:
             message = f"asking Kafka for the offsets of {', '.join(unknown)}: there was no answer"
@@ -114,9 +121,10 @@ class KafkaTopics:
             try:
                 described = self._admin().list_topics(timeout=self._timeout_s).topics
             except KafkaException as error:
-                message = f"asking Kafka for its topics: {error}{self._why()}"
-                raise UnavailableError(message) from error
-            self._counts = {name: len(about.partitions) for name, about in described.items()}
+                raise self._failure("asking Kafka for its topics", error) from error
+            self._connections.has_answer = True
+            self._counts = {name: len(about.partitions) for name, about in described.items() if about.error is None}
+            self._troubled = {name: str(about.error) for name, about in described.items() if not _is_known(about)}
             self._counted_at = time.monotonic()
         return self._counts
 
@@ -126,18 +134,26 @@ class KafkaTopics:
         if self._client is None:
             quiet = logging.Logger("rheostat.spark.kafka_topics", logging.CRITICAL)  # refused connections become errors
             quiet.addHandler(logging.NullHandler())
-            settings: dict[str, Any] = {**self._settings, "error_cb": self._note_trouble}
-            self._client = AdminClient(settings, logger=quiet)
+            self._connections = Connections()
+            settings: dict[str, Any] = {**self._settings, "error_cb": self._connections.note}
+            client = AdminClient(settings, logger=quiet)
+            self._connect(client)
+            self._client = client
         return self._client
 
-    def _note_trouble(self, error: object) -> None:
-        self._trouble = str(error)
+    def _connect(self, client: AdminClient) -> None:
+        """Look whether login or certificate are refused, which a question would only tell when its time is over."""
+        answer = client.describe_cluster(request_timeout=_CONNECT_S)
+        while not answer.done():
+            client.poll(_LOOK_S)
+            self._connections.require_accepted("connecting to Kafka")
 
-    def _why(self) -> str:
-        """What the client has said of its connections, such as that the login was refused."""
-        self._trouble = ""
+    def _failure(self, doing: str, error: Exception) -> UnavailableError:
+        """With what the client has said of its connections."""
         self._admin().poll(0.0)
-        return f" ({self._trouble})" if self._trouble else ""
+        self._connections.require_accepted(doing)
+        trouble, self._connections.trouble = self._connections.trouble, ""
+        return UnavailableError(f"{doing}: {error} ({trouble})" if trouble else f"{doing}: {error}")
 
 
 class TopicsView:
@@ -165,6 +181,19 @@ class TopicsView:
 
     def _partitions(self) -> tuple[TopicPartition, ...]:
         return self._topics.partitions(self.subscription)
+
+
+def _is_wanted(topic: str, wanted: Subscription) -> bool:
+    if wanted.pattern is not None:
+        return topic not in _INTERNAL and re.fullmatch(wanted.pattern, topic) is not None
+    return topic in wanted.topics or any(topic == at.topic for at in wanted.assigned)
+
+
+def _is_known(about: Any) -> bool:
+    """Whether it is known which partitions a topic has; one that does not exist has none."""
+    from confluent_kafka import KafkaError
+
+    return about.error is None or about.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def _specs() -> Any:
