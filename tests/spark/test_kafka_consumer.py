@@ -96,6 +96,9 @@ def error(code: int, text: str = "it says") -> KafkaError:
     return KafkaError(code, text)
 
 
+ALL_DOWN = error(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
+
+
 @pytest.mark.parametrize(
     ("told", "named"),
     [
@@ -107,7 +110,8 @@ def error(code: int, text: str = "it says") -> KafkaError:
 def test_a_refused_login_or_certificate_is_final_until_a_broker_has_answered(told, named):
     connections = Connections()
     connections.note(told)
-    connections.note(error(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    connections.require_accepted("another broker may accept it")
+    connections.note(ALL_DOWN)
     with pytest.raises(RheostatError, match=named) as caught:
         connections.require_accepted("connecting to Kafka")
     assert not caught.value.retryable
@@ -116,15 +120,22 @@ def test_a_refused_login_or_certificate_is_final_until_a_broker_has_answered(tol
     connections.require_accepted("connecting to Kafka")
 
 
+def test_a_token_that_is_not_given_is_final_before_any_broker_is_tried():
+    connections = Connections()
+    connections.note(error(KafkaError._AUTHENTICATION, "Failed to acquire SASL OAUTHBEARER token: 401"))
+    with pytest.raises(RheostatError, match="token: 401"):
+        connections.require_accepted("connecting to Kafka")
+
+
 def test_a_broker_that_is_away_may_come_back():
     connections = Connections()
     connections.note(error(KafkaError._TRANSPORT, "Connection refused"))
-    connections.note(error(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    connections.note(ALL_DOWN)
     connections.require_accepted("connecting to Kafka")
     assert connections.trouble == "Connection refused"
 
 
 def test_connections_that_only_end_may_be_of_another_protocol():
     connections = Connections()
-    connections.note(error(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    connections.note(ALL_DOWN)
     assert "kafka.security.protocol" in connections.trouble

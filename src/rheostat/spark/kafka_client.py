@@ -317,7 +317,7 @@ def _check_login(login: _Login, module: str, needed: tuple[str, ...], more: tupl
     missing = [name for name in needed if not login.options.get(name)]
     unknown = sorted(set(login.options) - {*needed, *more})
     faults = [Fault(field, f"no {name}", allowed, f"{name} is missing") for name in missing]
-    return faults + [Fault(field, name, allowed, "librdkafka has no such option of a login") for name in unknown]
+    return faults + [Fault(field, name, allowed, "librdkafka has no such option: leave it out") for name in unknown]
 
 
 # Certificates

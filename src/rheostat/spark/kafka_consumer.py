@@ -24,15 +24,19 @@ _OWN: Mapping[str, str | int | bool] = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
-    "log_level": 3,
+    "log_level": 2,
 }
+"""No log of connections: they become errors, and while a broker is away there would be 20 lines a second."""
+
+
+_NOT_GIVEN = "Failed to acquire SASL OAUTHBEARER token"
 
 
 class Connections:
     """What a client says of its connections.
 
-    Until a broker has answered, a refused login or certificate is final. After that it may pass: a broker that starts
-    does not know the logins yet, a token endpoint is away for a while.
+    A login or certificate that is refused is final if no broker has ever answered and none is left to try. Otherwise it
+    may pass: a broker that starts does not know the logins yet, a token endpoint is away for a while.
 
     Attributes:
         trouble: the last error.
@@ -43,6 +47,7 @@ class Connections:
         self.trouble = ""
         self.has_answer = False
         self._advice = ""
+        self._is_final = False
 
     def note(self, error: KafkaError) -> None:
         """For librdkafka's ``error_cb``."""
@@ -51,10 +56,12 @@ class Connections:
         text = error.str()
         if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 (the only name it has)
             self.trouble = self.trouble or f"{text}; is kafka.security.protocol that of this listener?"
+            self._is_final = True
             return
         self.trouble = text
         if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001
             self._advice = "check kafka.sasl.mechanism and kafka.sasl.jaas.config"
+            self._is_final = self._is_final or text.startswith(_NOT_GIVEN)
         elif error.code() == KafkaError._SSL:  # noqa: SLF001
             self._advice = "check kafka.ssl.truststore, and the host name in kafka.bootstrap.servers"
         elif "SSL alert" in text:
@@ -62,7 +69,7 @@ class Connections:
 
     def require_accepted(self, doing: str) -> None:
         """Raise RheostatError if login or certificate are refused."""
-        if self._advice and not self.has_answer:
+        if self._advice and self._is_final and not self.has_answer:
             message = f"{doing}: {self.trouble}; {self._advice}"
             raise RheostatError(message)
 
@@ -93,6 +100,8 @@ def check_client(client: Mapping[str, str]) -> None:
         raise InputError(faults)
 
 
+_CONNECTING = ("bootstrap.servers", "sasl.oauthbearer.method")
+"""With these a client connects as soon as it is made."""
 _RANGE = re.compile(r"allowed range (?P<range>\S+)")
 _MAKING = "Failed to create consumer: "
 
@@ -103,7 +112,7 @@ def _find_faults(client: Mapping[str, str]) -> Iterator[Fault]:
         from confluent_kafka import Consumer, KafkaException
     except ImportError:
         return
-    left = {setting: value for setting, value in client.items() if setting != "bootstrap.servers"}
+    left = {setting: value for setting, value in client.items() if setting not in _CONNECTING}
     while True:
         try:
             Consumer({"group.id": "none", **_QUEUE, **left, **_OWN}).close()

@@ -143,7 +143,7 @@ class KafkaTopics:
 
     def _connect(self, client: AdminClient) -> None:
         """Look whether login or certificate are refused, which a question would only tell when its time is over."""
-        answer = client.describe_cluster(request_timeout=_CONNECT_S)
+        answer = client.describe_cluster(request_timeout=min(_CONNECT_S, self._timeout_s))
         while not answer.done():
             client.poll(_LOOK_S)
             self._connections.require_accepted("connecting to Kafka")
