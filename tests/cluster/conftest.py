@@ -10,15 +10,22 @@ import pytest
 
 from rheostat.host.java import find_java, kafka_connector_jars, pyspark_home
 from rheostat.host.spark_daemons import HOST
+from rheostat.lab.broker import BrokerOptions
 from rheostat.lab.lab import Lab, LabSpec
 
+QUICK_TO_REMOVE = {
+    "log.cleaner.backoff.ms": "500",
+    "log.initial.task.delay.ms": "500",
+    "log.retention.check.interval.ms": "500",
+}
+"""The broker looks twice a second for records to remove; by default it does so after half a minute at the earliest."""
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 @pytest.fixture(scope="session")
 def field() -> Iterator[Lab]:
     """A broker and a master without Workers: each test brings those that it needs, and topics of its own."""
-    with Lab(LabSpec(workers=0)) as lab:
+    with Lab(LabSpec(workers=0, broker_options=BrokerOptions(properties=QUICK_TO_REMOVE))) as lab:
         yield lab
 
 

@@ -11,10 +11,17 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # it forgot to export them
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.cluster.kafka_support import FORMATS, Collector, delete_topic, make_topic, options, read, send
 from tests.cluster.support import TIMEOUT_S, until
 
 from rheostat.config.shedding import Sink, declare_shedding
@@ -26,13 +33,13 @@ from rheostat.observe.driver import DriverSource
 from rheostat.pipelines.running import base_conf, open_session
 from rheostat.spark.kafka_offsets import plan_of
 from rheostat.spark.kafka_source import register
+from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.keep import is_kept, seed_of
 from rheostat.spark.orders import Orders, write_orders
 from rheostat.spark.shedding import Shedding
 
 pytestmark = pytest.mark.cluster
 
-FORMATS = ("kafka", "rheostat-kafka")
 _NUMBERS = count()
 
 
@@ -40,6 +47,7 @@ _NUMBERS = count()
 def spark() -> Iterator[SparkSession]:
     jars = ",".join(str(jar) for jar in kafka_connector_jars())
     conf = {**base_conf(), "spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+    conf["spark.sql.streaming.noDataProgressEventInterval"] = "100"  # ms: each trigger is seen
     with open_session("kafka-source", "local[2]", conf) as session:
         register(session)
         yield session
@@ -49,49 +57,6 @@ def spark() -> Iterator[SparkSession]:
 def topic(field: Lab) -> str:
     """A new topic of three partitions."""
     return make_topic(field, f"source-{next(_NUMBERS)}", 3)
-
-
-def make_topic(lab: Lab, name: str, partitions: int, **config: str) -> str:
-    new = NewTopic(name, partitions, 1, config=config)
-    admin = quiet_client(lab.broker.bootstrap)  # it has to live until the answer is there
-    admin.create_topics([new])[name].result(TIMEOUT_S)
-    return name
-
-
-def send(lab: Lab, topic: str, records: int, *, first: int = 0, partitions: int = 3, **config: Any) -> None:
-    """Records with their number as value, in turn to each partition."""
-    producer = Producer({"bootstrap.servers": lab.broker.bootstrap, **config})
-    for number in range(first, first + records):
-        key = None if number % 5 == 0 else f"k{number % 7}".encode()
-        headers: Any = [("h", str(number).encode()), ("h", None)] if number % 4 == 0 else None
-        producer.produce(topic, str(number).encode(), key, partition=number % partitions, headers=headers)
-    assert producer.flush(TIMEOUT_S) == 0
-
-
-def options(lab: Lab, topic: str, **more: Any) -> dict[str, Any]:
-    return {"kafka.bootstrap.servers": lab.broker.bootstrap, "subscribe": topic, **more}
-
-
-def read(spark: SparkSession, name: str, given: dict[str, Any]) -> list[Row]:
-    rows = spark.read.format(name).options(**given).load()
-    return sorted(rows.collect(), key=lambda row: (row.topic, row.partition, row.offset))
-
-
-class Collector:
-    """A sink that keeps the rows of each batch, on the driver."""
-
-    def __init__(self) -> None:
-        self.batches: dict[int, list[Row]] = {}
-
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        self.batches[batch_id] = rows.collect()
-
-    @property
-    def rows(self) -> list[Row]:
-        return [row for batch in self.batches.values() for row in batch]
-
-    def numbers(self) -> list[int]:
-        return sorted(int(row.value) for row in self.rows)
 
 
 Start = Callable[..., tuple[StreamingQuery, Collector]]
@@ -213,8 +178,6 @@ class TestStreams:
     def test_partitions_that_are_added_are_read_from_their_first_record(
         self, field: Lab, topic: str, start: Start
     ) -> None:
-        from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
-
         send(field, topic, 30)
         _, sink = start(options(field, topic, startingOffsets="earliest"))
         until(lambda: len(sink.rows) == 30, "the first records")
@@ -252,9 +215,19 @@ class TestStreams:
             field.broker.resume()
         until(lambda: len(sink.rows) >= 300, "all records")
         assert sink.numbers() == list(range(300))
-        for partition in range(3):
-            numbers = [int(row.value) for row in sink.rows if row.partition == partition]
-            assert numbers == sorted(numbers)
+        assert sink.in_order()
+
+    def test_a_broker_that_is_started_again_is_waited_for(self, field: Lab, topic: str, start: Start) -> None:
+        send(field, topic, 300)
+        query, sink = start(options(field, topic, startingOffsets="earliest", maxOffsetsPerTrigger=10))
+        until(lambda: len(sink.rows) >= 30, "some batches")
+        field.broker.stop()
+        field.broker.start()
+        send(field, topic, 30, first=300)
+        until(lambda: len(sink.rows) >= 330, "all records")
+        assert query.isActive
+        assert sink.numbers() == list(range(330))
+        assert sink.in_order()
 
     def test_a_minimum_is_waited_for(self, field: Lab, topic: str, start: Start) -> None:
         send(field, topic, 3)
@@ -265,6 +238,145 @@ class TestStreams:
         send(field, topic, 40, first=23)
         until(lambda: len(sink.rows) == 63, "a batch of enough")
         assert min(len(batch) for number, batch in sink.batches.items() if number) >= 50
+
+
+class TestTopics:
+    """What becomes of topics, and of what the source reads of them."""
+
+    def test_partitions_without_records(self, spark: SparkSession, field: Lab, topic: str, start: Start) -> None:
+        given = options(field, topic, startingOffsets="earliest")
+        assert read(spark, "rheostat-kafka", given) == read(spark, "kafka", given) == []
+        send(field, topic, 30, partitions=1)
+        theirs, ours = (read(spark, name, given) for name in FORMATS)
+        assert len(ours) == 30
+        assert ours == theirs
+        _, sink = start(given, once=True)
+        assert sink.numbers() == list(range(30))
+
+    def test_compaction(self, spark: SparkSession, field: Lab, start: Start) -> None:
+        """Each record that is left is read once and in order, also where a task has only records that are gone."""
+        topic = make_topic(field, f"compacted-{next(_NUMBERS)}", 2, **COMPACTED)
+        left = overwrite(field, topic)
+        given = options(field, topic, startingOffsets="earliest")
+        until(lambda: [int(row.value) for row in read(spark, "kafka", given)] == left, "the log to be compacted")
+        for more in (
+            {},
+            {"minPartitions": "9"},
+            {"startingOffsets": json.dumps({topic: {"0": 1, "1": 7}})},
+            {"endingOffsets": json.dumps({topic: {"0": 8, "1": 11}})},
+        ):
+            theirs, ours = (read(spark, name, given | more) for name in FORMATS)
+            assert ours == theirs, more
+        _, sink = start(given | {"maxOffsetsPerTrigger": 3, "minPartitions": 4}, once=True)
+        assert sink.numbers() == sorted(left)
+        assert sink.in_order()
+
+    def test_records_expired_by_retention(self, field: Lab, topic: str, start: Start) -> None:
+        send(field, topic, 30)
+        given = options(field, topic, startingOffsets="earliest")
+        start(given, once=True)
+        send(field, topic, 30, first=30)
+        expire(field, topic, up_to=20)
+        send(field, topic, 30, first=60)
+        query, _ = start(given)
+        with pytest.raises(StreamingQueryException, match="the oldest record that is left is 20"):
+            query.awaitTermination(int(TIMEOUT_S))
+        _, sink = start(given | {"failOnDataLoss": "false"}, once=True)
+        assert sink.numbers() == list(range(60, 90))
+
+    def test_transactions_are_read_when_they_are_committed(self, field: Lab, topic: str, start: Start) -> None:
+        given = options(field, topic, startingOffsets="earliest")
+        query, sink = start(given | {"kafka.isolation.level": "read_committed"})
+        producer = Producer({"bootstrap.servers": field.broker.bootstrap, "transactional.id": f"t-{topic}"})
+        producer.init_transactions(TIMEOUT_S)
+        expected: list[int] = []
+        for first, commits in ((0, True), (20, False), (40, True), (60, False)):
+            producer.begin_transaction()
+            for number in range(first, first + 10):
+                producer.produce(topic, str(number).encode(), partition=number % 3)
+            assert producer.flush(TIMEOUT_S) == 0
+            send(field, topic, 10, first=first + 10)  # behind those that are not committed
+            before = query.lastProgress
+            until(lambda before=before: query.lastProgress != before, "a trigger")  # type: ignore[misc]
+            assert sink.numbers() == expected, "nothing beyond a transaction that is open"
+            (producer.commit_transaction if commits else producer.abort_transaction)(TIMEOUT_S)
+            expected.extend(range(first if commits else first + 10, first + 20))
+            until(lambda: len(sink.rows) >= len(expected), "what is committed")
+        assert sink.numbers() == expected
+        assert sink.in_order()
+
+    def test_a_topic_that_vanishes(self, field: Lab, start: Start) -> None:
+        stays, goes = (make_topic(field, f"vanish-{next(_NUMBERS)}", 2) for _ in range(2))
+        for topic in (stays, goes):
+            send(field, topic, 20, partitions=2)
+        given = options(field, f"{stays},{goes}", startingOffsets="earliest")
+        named, sink = start(given, name="named")
+        pattern = {"kafka.bootstrap.servers": field.broker.bootstrap, "subscribePattern": f"{stays}|{goes}"}
+        found, other = start(pattern | {"startingOffsets": "earliest"}, name="pattern")
+        lenient, rest = start(given | {"failOnDataLoss": "false"}, name="lenient")
+        until(lambda: all(len(each.rows) == 40 for each in (sink, other, rest)), "all records")
+        delete_topic(field, goes)
+        for query, message in ((named, f"Kafka has no {goes}"), (found, f"records of {goes}-0, {goes}-1 are lost")):
+            with pytest.raises(StreamingQueryException, match=message):
+                query.awaitTermination(int(TIMEOUT_S))
+        send(field, stays, 20, first=20, partitions=2)
+        until(lambda: len(rest.rows) == 60, "records of the topic that is left")
+        assert lenient.isActive
+        assert sorted(int(row.value) for row in rest.rows if row.topic == stays) == list(range(40))
+        assert rest.in_order()
+
+    def test_a_topic_that_is_made_anew(self, field: Lab, topic: str, start: Start) -> None:
+        send(field, topic, 60)
+        given = options(field, topic, startingOffsets="earliest")
+        start(given, once=True, name="strict")
+        lenient, sink = start(given | {"failOnDataLoss": "false"}, name="lenient")
+        until(lambda: len(sink.rows) == 60, "all records")
+        delete_topic(field, topic)
+        make_topic(field, topic, 3)
+        send(field, topic, 12, first=60)
+        query, _ = start(given, name="strict")
+        with pytest.raises(StreamingQueryException, match="made anew"):
+            query.awaitTermination(int(TIMEOUT_S))
+        until(lambda: len(sink.rows) >= 72, "the records of the new topic")
+        send(field, topic, 12, first=72)
+        until(lambda: len(sink.rows) >= 84, "the next ones")
+        assert lenient.isActive
+        assert sink.numbers() == list(range(84))
+
+
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.01"}
+
+
+def overwrite(lab: Lab, topic: str) -> list[int]:
+    """Records in two partitions, most of them overwritten by later ones; the numbers of those that are not, in order.
+
+    Each partition ends with a record of its own, as what is written last is never compacted.
+    """
+    producer, numbers, last = Producer({"bootstrap.servers": lab.broker.bootstrap}), count(), dict[str, int]()
+    for keys in (range(20), range(0, 20, 2), range(0, 20, 3), range(5, 9), (20, 21)):
+        for key in keys:
+            last[str(key)] = next(numbers)
+            producer.produce(topic, str(last[str(key)]).encode(), str(key).encode(), partition=key % 2)
+        assert producer.flush(TIMEOUT_S) == 0
+        sent_ms = time.time() * 1000
+        until(lambda sent_ms=sent_ms: time.time() * 1000 > sent_ms + 2, "a later segment")  # type: ignore[misc]
+    return [last[key] for key in sorted(last, key=lambda key: (int(key) % 2, last[key]))]
+
+
+def expire(lab: Lab, topic: str, up_to: int) -> None:
+    """Let all records of a topic expire, and wait until those up to an offset are gone."""
+    admin = quiet_client(lab.broker.bootstrap)
+    topics = KafkaTopics({"bootstrap.servers": lab.broker.bootstrap}, timeout_s=TIMEOUT_S)
+    places = [(topic, partition) for partition in range(3)]
+
+    def keep_for(retention_ms: int) -> None:
+        entry = ConfigEntry("retention.ms", str(retention_ms), incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
+
+    keep_for(1)
+    until(lambda: set(topics.earliest(places).values()) == {up_to}, "the records to be gone")
+    keep_for(3_600_000)
 
 
 class TestOrders:
