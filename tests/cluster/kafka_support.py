@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
@@ -11,6 +14,7 @@ from tests.cluster.support import TIMEOUT_S, until
 
 from rheostat.lab.broker import quiet_client
 from rheostat.lab.lab import Lab
+from rheostat.spark.orders import Orders, write_orders
 
 FORMATS = ("kafka", "rheostat-kafka")
 
@@ -72,3 +76,11 @@ class Collector:
                 return False
             last[row.topic, row.partition] = row.offset
         return True
+
+
+def offsets_of(checkpoint: Path, batch: int) -> dict[str, Any]:
+    return dict(json.loads((checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[-1]))
+
+
+def order(path: Path, number: int, **more: Any) -> None:
+    write_orders(path, Orders(number=number, until_ms=int(time.time() * 1000) + 600_000, **more))

@@ -21,7 +21,17 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # it forgot to
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.kafka_support import FORMATS, Collector, delete_topic, make_topic, options, read, send
+from tests.cluster.kafka_support import (
+    FORMATS,
+    Collector,
+    delete_topic,
+    make_topic,
+    offsets_of,
+    options,
+    order,
+    read,
+    send,
+)
 from tests.cluster.support import TIMEOUT_S, until
 
 from rheostat.config.shedding import Sink, declare_shedding
@@ -35,7 +45,6 @@ from rheostat.spark.kafka_offsets import plan_of
 from rheostat.spark.kafka_source import register
 from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.keep import is_kept, seed_of
-from rheostat.spark.orders import Orders, write_orders
 from rheostat.spark.shedding import Shedding
 
 pytestmark = pytest.mark.cluster
@@ -82,14 +91,6 @@ def start(spark: SparkSession, tmp_path: Path) -> Iterator[Start]:
     yield run
     for query in started:
         query.stop()
-
-
-def offsets_of(checkpoint: Path, batch: int) -> dict[str, Any]:
-    return dict(json.loads((checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[-1]))
-
-
-def order(path: Path, number: int, **more: Any) -> None:
-    write_orders(path, Orders(number=number, until_ms=int(time.time() * 1000) + 600_000, **more))
 
 
 class TestRowsEqualThoseOfSpark:

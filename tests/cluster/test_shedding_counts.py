@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.cluster.kafka_support import Collector, make_topic, options, order, send
 from tests.cluster.support import TIMEOUT_S, until
-from tests.cluster.test_kafka_source import Collector, make_topic, options, order, send
 
 from rheostat.config.shedding import WHOLE, Sink, declare_shedding
 from rheostat.decide.shedding import Values, find_thresholds, measure_accuracy

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.cluster.kafka_support import Collector, make_topic, offsets_of, options, send
 from tests.cluster.support import TIMEOUT_S, until
-from tests.cluster.test_kafka_source import Collector, make_topic, offsets_of, options, send
 
 from rheostat.config.shedding import WHOLE, Sink, declare_shedding
 from rheostat.host.java import kafka_connector_jars
