@@ -24,6 +24,7 @@ from rheostat.config.shedding import WHOLE, Sink, declare_shedding
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import LabSpec
 from rheostat.load.kafka_sink import ensure_topic
+from rheostat.pipelines.running import UNIX_SOCKETS
 from rheostat.research.bench.attach import quick_conf
 from rheostat.research.bench.harness import (
     Bench,
@@ -76,7 +77,7 @@ class Plan:
 
 
 PLAN = Plan({200: 600_000, 1000: 200_000, 10_000: 30_000})
-SHED_PLAN = Plan({200: 600_000}, pairs=8)
+SHED_PLAN = Plan({200: 600_000}, pairs=20)
 
 
 def run_source(watch: Watch = ignore_progress, plan: Plan = PLAN) -> Bench:
@@ -104,7 +105,8 @@ def _run(name: str, plan: Plan, watch: Watch) -> dict[str, Any]:
             watch(0, 0, f"writing {records} records of {size} bytes")
             _write_topic(lab.broker.bootstrap, size, records)
         jars = ",".join(str(jar) for jar in kafka_connector_jars())
-        conf = {"spark.master": "local[1]", "spark.jars": jars, **quick_conf(progress_kept=plan.batches + 20)}
+        quick = quick_conf(progress_kept=plan.batches + 20)
+        conf = {"spark.master": "local[1]", "spark.jars": jars, UNIX_SOCKETS: "true", **quick}
         job = {"name": name, "plan": asdict(plan), "conf": conf, "bootstrap": lab.broker.bootstrap}
         return Driver.start(lab, __name__, job, scratch / "driver", watch).result(_LONGEST_S)
 
@@ -334,8 +336,8 @@ def _pair_figures(
 def _note(plan: Plan) -> str:
     sizes = ", ".join(f"{records} of {size} bytes" for size, records in plan.records.items())
     return (
-        f"One slot (local[1]), one partition, a broker on the same machine; topics of {sizes}. Each read is of a whole "
-        "topic; the first one on either side is not counted."
+        f"One slot (local[1]), one partition, a broker on the same machine, {UNIX_SOCKETS}; topics of {sizes}. Each "
+        "read is of a whole topic; the first one on either side is not counted."
     )
 
 
