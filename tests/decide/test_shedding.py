@@ -177,6 +177,13 @@ def test_other_executors_have_to_show_what_they_carry():
     assert (shed.reason.code, state.work) == (ReasonCode.METRICS_MISSING, ())
 
 
+def test_what_another_graph_was_given_is_forgotten():
+    _, state = plan(BUSY)
+    graph = declare_shedding([Sink("other")], {"records": ["other"]})
+    shed, after = plan(replace(BUSY, at=115.0, edges=(), edges_s=0.0), state, graph, begin=False)
+    assert (shed.keep, after.wanted, after.shed_at) == ({}, None, 100.0)
+
+
 def test_it_settles_under_a_steady_overload():
     """A queue with batches back to back: 500/s are carried, a second is fixed, 800/s arrive."""
     at, waiting, state, keep, lags = 0.0, 0.0, SheddingState(), WHOLE, list[float]()

@@ -9,7 +9,7 @@ import pytest
 
 from rheostat.config.shedding import WHOLE
 from rheostat.model import EdgeCount
-from rheostat.spark.kafka_offsets import Piece
+from rheostat.spark.kafka_offsets import Piece, share_tasks
 from rheostat.spark.keep import count_kept, draw, draws, is_kept, keep_mask, seed_of
 
 OFFSETS = np.arange(10**7, 10**7 + 400_000)
@@ -75,3 +75,24 @@ def test_what_an_edge_keeps_of_many_records_is_counted_in_parts(keep, monkeypatc
         is_kept(seed_of("e", "t", each.partition), at, keep) for each in pieces for at in range(each.start, each.end)
     ]
     assert count_kept("e", pieces, keep) == EdgeCount("e", keep, 5003, sum(kept))
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 17])
+def test_the_same_records_are_kept_in_however_many_tasks_a_batch_is_read(tasks):
+    pieces = [Piece("t", 0, 100, 40_100), Piece("t", 1, 0, 9), Piece("u", 0, 5, 20_005)]
+    kept = set[tuple[str, int, int]]()
+    for piece in [each for task in share_tasks(pieces, tasks) for each in task]:
+        offsets = np.arange(piece.start, piece.end)
+        mask = keep_mask(seed_of("e", piece.topic, piece.partition), offsets, 300_000)
+        kept |= {(piece.topic, piece.partition, int(offset)) for offset in offsets[mask]}
+    whole = [(each.topic, each.partition, offset) for each in pieces for offset in range(each.start, each.end)]
+    assert kept == {place for place in whole if is_kept(seed_of("e", *place[:2]), place[2], 300_000)}
+
+
+@pytest.mark.parametrize("values", [2, 7, 1000])
+def test_no_key_or_value_is_kept_more_than_another(values):
+    """A key or value is a function of the record; here one that comes in bursts and one at random."""
+    kept = keep_mask(seed_of("e", "t", 0), OFFSETS, 400_000)
+    for keys in (OFFSETS // 37 % values, np.random.default_rng(5).integers(0, values, len(OFFSETS))):
+        records, left = np.bincount(keys, minlength=values), np.bincount(keys, weights=kept, minlength=values)
+        assert all(within_bounds(int(some), int(many), 0.4) for some, many in zip(left, records, strict=True))

@@ -95,6 +95,8 @@ def plan_shedding(
         may_begin: whether there are no more executors to have; shedding that has begun goes on in any case.
         acts: whether the plan is carried out; else everything is kept.
     """
+    if state.wanted is not None and state.wanted.keys() != graph.sinks.keys():
+        state = SheddingState(shed_at=state.shed_at)  # of a run before, with another graph
     measured = measure_accuracy(graph, assessment.edges)
     state = _remember_work(assessment, state, graph, measured)
     ordered = {} if state.wanted is None else edge_shares(graph, state.wanted)
