@@ -73,21 +73,22 @@ def test_a_script_that_knows_nothing_of_us_becomes_elastic_by_rheostat_run(field
     assert_never_down_on_unknown(journal.records())
 
 
-def test_a_script_becomes_elastic_by_one_line(field: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["elastic_word_lengths", "shedding_word_lengths"])
+def test_a_script_becomes_elastic_by_one_line(field: Lab, tmp_path: Path, name: str) -> None:
     """Without the line, Spark would take the three slots of the cluster; with it, the job starts with one."""
-    field.broker.create_topic("elastic", 3)
+    field.broker.create_topic(name, 3)
     conf = field.cluster.driver_conf(executor_memory_mb=EXECUTOR_MB, jars=kafka_connector_jars())
     conf |= QUIET | {"spark.sql.shuffle.partitions": "2"}
-    command = [sys.executable, str(EXAMPLES / "elastic_word_lengths.py"), field.broker.bootstrap, "elastic"]
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), field.broker.bootstrap, name]
     command += [str(tmp_path / "checkpoint"), str(tmp_path / "out")]
-    load = Load(field, "elastic")
+    load = Load(field, name)
     load.rate(100)
     environment = {"PYSPARK_SUBMIT_ARGS": shlex.join([*pairs(conf), "pyspark-shell"])}
 
     def slots() -> list[int]:
         return [app["cores"] for app in field.cluster.describe()["activeapps"]]
 
-    with script(field, tmp_path, "elastic", command, environment) as part:
+    with script(field, tmp_path, name, command, environment) as part:
         lives(field, (tmp_path / "checkpoint" / "metadata").exists, f"the query to start: {part.log}")
         with worker(field, cores=3):
             lives(field, lambda: list((tmp_path / "out").glob("*.json")), f"results: {part.log}")
