@@ -498,6 +498,23 @@ class Unmeasured(NamedTuple):
         return f"{waits} cannot be known, as it can for Kafka"
 
 
+class EdgeLoad(NamedTuple):
+    """A query with edges at which records may be dropped.
+
+    Attributes:
+        edges: in the batches that have ended since the look before, added up.
+        busy_s: duration of those batches.
+        late_s: its lag beyond the trigger that every record may have to wait for.
+    """
+
+    query_id: str
+    edges: tuple[EdgeCount, ...]
+    busy_s: float
+    arrival_rate: float | None
+    backlog_excess: float | None
+    late_s: float | None
+
+
 class StageLoad(NamedTuple):
     """One stage of the last batch.
 
@@ -601,8 +618,7 @@ class Assessment:
         batch_cap: most records of a batch; None: several queries have input, or no limit.
         ended: every batch that has ended since the look before, oldest first, with the task time of its stages; empty
             where several queries have input.
-        edges: counts of the shedding graph in the batches that have ended since the look before, added up, sorted.
-        edges_s: duration of those batches; the longest over the queries.
+        edge_loads: the queries with edges of the shedding graph.
         bounds: the fewest and the most executors allowed, as the policy is told.
         answer: what became of the policy's last recommendation, as the policy is told; None: there was none.
     """
@@ -686,8 +702,12 @@ class Assessment:
     ended: tuple[Batch, ...] = ()
     bounds: Bounds | None = None
     answer: Answer | None = None
-    edges: tuple[EdgeCount, ...] = ()
-    edges_s: float = 0.0
+    edge_loads: tuple[EdgeLoad, ...] = ()
+
+    @property
+    def edges(self) -> tuple[EdgeCount, ...]:
+        """Counts of the shedding graph in the batches that have ended since the look before, over all queries."""
+        return add_counts(edge for load in self.edge_loads for edge in load.edges)
 
 
 # Decision: the target, its reasons, and the outcome.

@@ -492,7 +492,12 @@ class TestEdges:
 
     def test_both_inputs_of_a_join_keep_the_same_keys(self, spark: SparkSession, field: Lab, topic: str) -> None:
         send(field, topic, 3000)
-        graph = declare_shedding([Sink("out")], {"left": ["join"], "right": ["join"]}, {"join": ["out"]})
+        graph = declare_shedding(
+            [Sink("out")],
+            {"left": ["join"], "right": ["join"]},
+            {"join": ["out"]},
+            by_key=[("left", "join"), ("right", "join")],
+        )
         shedding = Shedding(graph)
         limits = {"left>join": 0, "right>join": 0}  # half, as a signed limit
         inputs = []
@@ -507,7 +512,7 @@ class TestEdges:
         assert abs(joined - 1500) < 150
 
     def test_rows_that_are_no_records_any_more_are_refused(self, spark: SparkSession) -> None:
-        shedding = Shedding(declare_shedding([Sink("out")], {"in": ["sum"]}, {"sum": ["out"]}))
+        shedding = Shedding(declare_shedding([Sink("out")], {"in": ["sum"]}, {"sum": ["out"]}, by_key=[("sum", "out")]))
         with pytest.raises(InputError, match="no longer records of the source") as caught:
             shedding.shed(spark.range(3), "sum", "out", by=["user"])
         assert [fault.field for fault in caught.value.faults] == ["by", "rows"]

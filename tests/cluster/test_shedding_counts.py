@@ -113,7 +113,10 @@ def test_records_of_greater_value_are_kept_first_and_the_share_is_met(
     spark: SparkSession, field: Lab, topic: str, tmp_path: Path
 ) -> None:
     """Values drift from batch to batch, and a third of the records have the same one."""
-    shedding, known, chance = Shedding(GRAPH, by_value=[("parse", "b")]), dict[str, Values](), Random(3)
+    graph = declare_shedding(
+        [Sink("a", 1, 0.5), Sink("b")], {"in": ["parse"]}, {"parse": ["a", "b"]}, by_value=[("parse", "b")]
+    )
+    shedding, known, chance = Shedding(graph), dict[str, Values](), Random(3)
     keep, sink = {"parse>b": 300_000}, Collector()
     order(shedding.orders, 1, keep=keep)
     rows = shedding.read(spark, "in", options(field, topic, startingOffsets="earliest"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,7 @@ def test_later_edges_weights_and_counts_over_an_aggregation_and_values_that_are_
     graph = declare_shedding([Sink("a"), Sink("b")], {"in": ["parse"]}, {"parse": ["a", "b"]})
     shedding, path = Shedding(graph), (("in", "parse"), ("parse", "b"))
     schedule = SheddingSchedule(graph, tmp_path / "schedule", {"in>parse": 800_000, "parse>b": 500_000})
-    by_value = Shedding(graph, by_value=[path[0]])
+    by_value = Shedding(replace(graph, by_value=frozenset([graph.edge(*path[0])])))
     given: dict[str, Any] = options(field, topic, startingOffsets="earliest", maxOffsetsPerTrigger=2500)
     rows = schedule.add_limits(spark.readStream.format("kafka").options(**given).load(), "in")
     rows = by_value.shed(rows, *path[0], value=F.col("offset"))

@@ -9,6 +9,7 @@ import pytest
 
 from rheostat.config.loading import load_settings
 from rheostat.config.shedding import WHOLE
+from rheostat.decide.decide import decide
 from rheostat.errors import ActuationError
 from rheostat.execute.shedding import KeepOrders
 from rheostat.journal.records import DecisionRecord
@@ -17,7 +18,17 @@ from rheostat.loop.build import build_decision_settings
 from rheostat.loop.clock import ManualClock
 from rheostat.loop.loop import Loop
 from rheostat.metrics import CountingJournal, JobMetrics
-from rheostat.model import EdgeCount, Observation, OutcomeStatus, Reason, ReasonCode, SheddingPlan, Threshold
+from rheostat.model import (
+    Assessment,
+    Bounds,
+    EdgeCount,
+    Observation,
+    OutcomeStatus,
+    Reason,
+    ReasonCode,
+    SheddingPlan,
+    Threshold,
+)
 from rheostat.report.explain import Story, explain_decision
 from rheostat.report.replay import replay
 from rheostat.report.score import count_edges
@@ -164,6 +175,28 @@ def test_metrics_tell_promised_wanted_and_measured_accuracy():
     assert samples["rheostat_kept_records_total", EDGE] < samples["rheostat_offered_records_total", EDGE]
 
 
+def test_where_shedding_is_no_longer_declared_nothing_of_it_remains():
+    rig = Rig()
+    rig.cycles(10)
+    rig.job.rate = 400.0
+    rig.cycles(30)
+    (before,) = rig.cycles(1)
+    assert before.shedding.keep
+    without = replace(build_decision_settings(rig.settings), shedding=None, bounds=Bounds(1, 20))
+    _, state = decide(Assessment(rig.clock.at), rig.loop._state, without)
+    _, state = decide(Assessment(rig.clock.at, executors=2, requested=2, queries=1), state, without)
+    assert state.shedding.wanted is None
+
+
+def test_a_quota_that_is_used_up_lets_shedding_begin():
+    rig = Rig(executors=[1, 8], guard={"quota_cores": 2})
+    rig.cycles(10)
+    rig.job.rate = 400.0
+    decisions = rig.cycles(60)
+    assert rig.job.executors == 2
+    assert decisions[-1].shedding.keep
+
+
 # The file of orders
 
 
@@ -179,6 +212,17 @@ def test_orders_are_written_once_there_is_something_to_drop_and_taken_back_at_th
     orders.close()
     last = parse_orders(file.read_text(encoding="utf-8"))
     assert (last.keep, last.number >= first.number) == ({}, True)
+
+
+def test_orders_stay_in_force_when_the_clock_is_set_back(tmp_path: Path, monkeypatch):
+    file, now_s = tmp_path / "orders.json", [2000.0]
+    monkeypatch.setattr("rheostat.execute.shedding.time.time_ns", lambda: int(now_s[0] * 1e9))
+    orders = KeepOrders(file, sample_s=15.0)
+    orders.order(SheddingPlan((), {EDGE: 100_000}, STEADY))
+    before = parse_orders(file.read_text(encoding="utf-8"))
+    now_s[0] -= 600
+    orders.order(SheddingPlan((), {}, STEADY))
+    assert parse_orders(file.read_text(encoding="utf-8")).number > before.number
 
 
 def test_orders_that_cannot_be_written_are_named(tmp_path: Path):

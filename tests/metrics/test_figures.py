@@ -17,6 +17,7 @@ from rheostat.model import (
     Action,
     Assessment,
     EdgeCount,
+    EdgeLoad,
     Observation,
     Reason,
     ReasonCode,
@@ -184,7 +185,8 @@ def test_text_in_labels_is_escaped():
 
 
 def test_every_name_that_there_can_be_is_listed():
-    counted = dataclasses.replace(WHOLE, edges=(EdgeCount("in>out", 500_000, 10, 5),))
+    load = EdgeLoad("q", (EdgeCount("in>out", 500_000, 10, 5),), 1.0, 5.0, 0.0, 1.0)
+    counted = dataclasses.replace(WHOLE, edge_loads=(load,))
     record = cycle(counted, reading(("t", 0, 3, 2, 1)))
     plan = SheddingPlan((SinkAccuracy("out", 0.2, 0.5, 0.5),), {}, Reason(ReasonCode.SHEDDING, "because"))
     decision = dataclasses.replace(record.decision, shedding=plan)

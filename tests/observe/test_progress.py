@@ -128,3 +128,25 @@ def test_without_a_shedding_graph_no_edge_is_counted():
     batch = parse_progress(json.dumps(event)).batch
     assert batch is not None
     assert batch.edges == ()
+
+
+def test_a_source_that_has_not_moved_shows_an_old_plan_that_does_not_count():
+    event = json.loads(recorded.RATE_PROGRESS)
+    old = {"keep": {"a>out": 200_000, "b>out": 200_000}, "number": 1, "edge": "a>out", "begin": {"a": {"0": 0}}}
+    new = {"keep": {"a>out": 500_000, "b>out": 500_000}, "number": 2, "edge": "b>out"}
+    event["sources"] = [
+        {"startOffset": {"a": {"0": 9}, "rheostat:batch": old}, "endOffset": {"a": {"0": 9}, "rheostat:batch": old}},
+        {"startOffset": {"b": {"0": 0}}, "endOffset": {"b": {"0": 1000}, "rheostat:batch": new}},
+    ]
+    batch = parse_progress(json.dumps(event)).batch
+    assert batch is not None
+    assert [(each.edge, each.keep, each.offered) for each in batch.edges] == [("b>out", 500_000, 1000)]
+
+
+@pytest.mark.parametrize("values", [[1.0, "NaN"], [0.0, "Infinity"], None])
+def test_values_that_are_no_numbers_are_not_known(values):
+    event = json.loads(recorded.RATE_PROGRESS)
+    event["observedMetrics"] = {"rheostat:a>b": {"offered": 2, "kept": 1, "values": values}}
+    batch = parse_progress(json.dumps(event)).batch
+    assert batch is not None
+    assert batch.edges == (EdgeCount("a>b", 1_000_000, 2, 1),)

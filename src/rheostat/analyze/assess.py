@@ -44,6 +44,7 @@ from rheostat.config.models import ELSEWHERE
 from rheostat.model import (
     Assessment,
     Batch,
+    EdgeLoad,
     Observation,
     QueryLoad,
     QueryReading,
@@ -254,8 +255,7 @@ def _assess(
         running_since=query.running_since,
         batch_cap=query.batch_cap,
         ended=query.ended,
-        edges=add_counts(edge for each in figures for batch in each.ended for edge in batch.edges),
-        edges_s=max([sum([batch.duration_s for batch in each.ended if batch.edges]) for each in figures], default=0.0),
+        edge_loads=tuple(map(_edge_load_of, *_with_edges(readings, figures))),
         spread=count_spread((offsets.arrival_rate or 0.0) * (query.last_batch_s or 0.0)),
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
@@ -373,6 +373,27 @@ def _load_of(reading: QueryReading, query: QueryFigures) -> QueryLoad:
         capped=query.capped,
         idle=query.idle,
         running_share=query.running_share,
+    )
+
+
+def _with_edges(
+    readings: Sequence[QueryReading], figures: Sequence[QueryFigures]
+) -> tuple[list[QueryReading], list[QueryFigures]]:
+    """The queries whose last batch had edges at which records may be dropped."""
+    pairs = zip(readings, figures, strict=True)
+    found = [(reading, each) for reading, each in pairs if reading.batch is not None and reading.batch.edges]
+    return [reading for reading, _ in found], [each for _, each in found]
+
+
+def _edge_load_of(reading: QueryReading, query: QueryFigures) -> EdgeLoad:
+    lag_s = query.offsets.lag_s
+    return EdgeLoad(
+        query_id=reading.query_id,
+        edges=add_counts(edge for batch in query.ended for edge in batch.edges),
+        busy_s=sum([batch.duration_s for batch in query.ended]),
+        arrival_rate=query.offsets.arrival_rate,
+        backlog_excess=query.backlog_excess,
+        late_s=None if lag_s is None else max(0.0, lag_s - (query.trigger_s or 0.0)),
     )
 
 

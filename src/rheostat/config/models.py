@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from rheostat.config.shedding import SheddingGraph, Sink, declare_shedding
+from rheostat.config.shedding import SheddingGraph, Sink, declare_shedding, parse_edge
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, Objective
 
@@ -340,10 +340,14 @@ class SheddingSettings(FrozenModel):
     most jobs have one topic."""
     tasks: Mapping[str, tuple[str, ...]] = {}
     """Tasks between sources and sinks, likewise. Default: none."""
+    by_key: tuple[str, ...] = ()
+    """Edges that keep or drop all records of a key together, as `start>end`. Default: none."""
+    by_value: tuple[str, ...] = ()
+    """Edges that keep the records of greater value first, as `start>end`. Default: none."""
     orders: Annotated[Path | None, Field(strict=False)] = None
     """The file that the source reads its orders from, its option `orders`. Default: `Shedding` names one of its own."""
 
-    @field_validator("sinks", mode="before")
+    @field_validator("sinks", "by_key", "by_value", mode="before")
     @classmethod
     def _lists(cls, given: Any) -> Any:
         return tuples_of_lists(given)
@@ -357,7 +361,7 @@ class SheddingSettings(FrozenModel):
 
     @model_validator(mode="after")
     def _is_a_graph(self) -> Self:
-        given = self.sources is not None or self.tasks or self.orders is not None
+        given = self.sources is not None or self.tasks or self.by_key or self.by_value or self.orders is not None
         try:
             if self.sinks or given:
                 self._declare()
@@ -372,7 +376,8 @@ class SheddingSettings(FrozenModel):
 
     def _declare(self) -> SheddingGraph:
         sinks = [Sink(each.name, each.priority, each.minimum_accuracy) for each in self.sinks]
-        return declare_shedding(sinks, self.sources, self.tasks)
+        by_key, by_value = [parse_edge(text) for text in self.by_key], [parse_edge(text) for text in self.by_value]
+        return declare_shedding(sinks, self.sources, self.tasks, by_key=by_key, by_value=by_value)
 
 
 Mode = Literal["act", "watch", "dry-run"]

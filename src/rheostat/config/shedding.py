@@ -30,6 +30,16 @@ class Edge(NamedTuple):
         return f"{self.start}>{self.end}"
 
 
+def parse_edge(text: str) -> Edge:
+    """The inverse of ``str(edge)``.
+
+    >>> parse_edge("parse>report")
+    Edge(start='parse', end='report')
+    """
+    start, _, end = text.partition(">")
+    return Edge(start, end)
+
+
 @dataclass(frozen=True, slots=True)
 class Sink:
     """Where results leave.
@@ -52,11 +62,19 @@ class SheddingGraph:
         sources: outside sources, and where each leads.
         tasks: likewise, in topological order.
         sinks: by name.
+        by_key: edges that keep or drop whole keys.
+        by_value: edges that keep the records of greater value first.
     """
 
     sources: Mapping[str, tuple[str, ...]]
     tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
+    by_key: frozenset[Edge] = frozenset()
+    by_value: frozenset[Edge] = frozenset()
+
+    def drops_itself(self, edge: Edge) -> bool:
+        """Whether an edge chooses what it drops, so that nothing may be dropped at random before it."""
+        return edge in self.by_key or edge in self.by_value
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -103,6 +121,9 @@ def declare_shedding(
     sinks: Sequence[Sink],
     sources: Mapping[str, Iterable[str]] | None = None,
     tasks: Mapping[str, Iterable[str]] | None = None,
+    *,
+    by_key: Iterable[tuple[str, str]] = (),
+    by_value: Iterable[tuple[str, str]] = (),
 ) -> SheddingGraph:
     """Declare what may be dropped.
 
@@ -111,10 +132,12 @@ def declare_shedding(
         sources: outside sources (topics), and to which tasks or sinks each leads; None: one, ``source``, that leads to
             all sinks.
         tasks: likewise; None: there are none between sources and sinks.
+        by_key: edges, each as (start, end), that keep or drop all records of a key together.
+        by_value: edges that keep the records of greater value first.
 
     Raises:
         InputError: every fault: names that are used twice or not declared, an accuracy out of range, a circle, a source
-            or a task that leads nowhere, a sink that nothing leads to.
+            or a task that leads nowhere, a sink that nothing leads to, an edge that is not declared or drops both ways.
 
     >>> graph = declare_shedding([Sink("alerts", 5, 0.7), Sink("report")], {"clicks": ["parse"]},
     ...                          {"parse": ["alerts", "report"]})
@@ -128,12 +151,16 @@ def declare_shedding(
     faults += _check_ends(ends, known, given_sources)
     order = _sort_tasks(tasks or {}, faults)
     faults += _check_reached(ends, known)
+    keyed, valued = [Edge(*edge) for edge in by_key], [Edge(*edge) for edge in by_value]
+    faults += _check_edges(ends, keyed, valued)
     if faults:
         raise InputError(faults)
     return SheddingGraph(
         sources={name: ends[name] for name in given_sources},
         tasks={name: ends[name] for name in order},
         sinks={sink.name: sink for sink in sinks},
+        by_key=frozenset(keyed),
+        by_value=frozenset(valued),
     )
 
 
@@ -178,6 +205,18 @@ def _check_ends(
                 yield Fault(f"{group}.{name}", target, allowed, message)
         for target in {each for each in targets if list(targets).count(each) > 1}:
             yield Fault(f"{group}.{name}", target, "each once", f"it leads to {target} more than once")
+
+
+def _check_edges(ends: Mapping[str, Sequence[str]], keyed: Sequence[Edge], valued: Sequence[Edge]) -> Iterator[Fault]:
+    known = [str(Edge(start, end)) for start, targets in ends.items() for end in targets]
+    for name, edges in (("by_key", keyed), ("by_value", valued)):
+        for edge in edges:
+            if str(edge) not in known:
+                message = f"this edge is not declared{did_you_mean(str(edge), known)}"
+                yield Fault(name, str(edge), ", ".join(known), message)
+    for edge in sorted(set(keyed) & set(valued)):
+        message = "a key is kept whole, whatever its records are worth"
+        yield Fault("by_value", str(edge), "one of by_key and by_value", message)
 
 
 def _check_reached(ends: Mapping[str, Sequence[str]], known: Iterable[str]) -> Iterator[Fault]:

@@ -419,17 +419,18 @@ def _plan_shedding(
 ) -> tuple[SheddingPlan | None, SheddingState]:
     """What is kept of the records: all, while there are more executors to have."""
     if settings.shedding is None:
-        return None, context.shedding
-    assessment, most = context.assessment, context.bounds.maximum
-    refused_until, there = context.state.no_room_until, assessment.executors or 0
+        return None, SheddingState(shed_at=context.shedding.shed_at)
+    assessment, refused_until = context.assessment, context.state.no_room_until
     no_room = refused_until is not None and assessment.at < refused_until
-    at_most = shaped.target >= most and there >= most
+    most = shaped.target >= context.bounds.maximum or shaped.reason.code is ReasonCode.QUOTA
+    at_most = most and (assessment.executors or 0) >= shaped.target
+    helps = assessment.sink is None and assessment.driver is None
     return plan_shedding(
         assessment,
         context.shedding,
         settings.shedding,
         objective_s=settings.objective.lag_s,
-        may_begin=(at_most or no_room) and assessment.batches >= WARM,
+        may_begin=(at_most or no_room) and helps and assessment.batches >= WARM,
         acts=context.active,
     )
 

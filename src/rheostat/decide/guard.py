@@ -862,8 +862,9 @@ def withdraw(context: Context) -> Proposal | None:
 def add_for_shed(context: Context) -> Proposal | None:
     """While records are dropped and more executors are allowed: as many as all of them need."""
     share, current = context.shedding.share, context.current
-    target = context.bounds.clamp(math.ceil(current / share)) if share > 0 else context.bounds.maximum
-    if share >= 1.0 or context.blind or target <= current:
+    there = context.shedding.executors or current
+    target = context.bounds.clamp(math.ceil(there / share)) if share > 0 else context.bounds.maximum
+    if share >= 1.0 or context.blind or context.state.pending is not None or target <= current:
         return None
     text = f"{percent(share)} of the records are kept: {move(current, target)} keep all of them"
     return Proposal(target, Reason(ReasonCode.SHEDDING, text, {"share": share}))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
 
+from rheostat.analyze.state import largest, total
 from rheostat.config.shedding import WHOLE, Edge, SheddingGraph
 from rheostat.model import Assessment, EdgeCount, Reason, ReasonCode, SheddingPlan, SinkAccuracy, Threshold
 from rheostat.text import executors, per_second, percent, seconds
@@ -22,8 +23,8 @@ _ROOM = 0.9
 """Share of what executors carry that is planned with: with all of it, long batches would stay long."""
 WARM = 2
 """Batches at a number of executors, from which on they show what the executors carry: the first one may be cold."""
-_SMALL_LAG, _TRY_MORE = 0.25, 1.1
-"""Lag ÷ the objective's below which more is kept than batches show to be possible, and how much more."""
+_SMALL_LAG, _TRY_MORE, _TRY_AT_LEAST = 0.25, 1.1, 0.05
+"""Lateness ÷ the objective below which more is kept than batches show to be possible, and how much more."""
 _MOST_WORK = 4
 """Looks at the work that are remembered."""
 
@@ -97,25 +98,28 @@ def plan_shedding(
     """
     if state.wanted is not None and state.wanted.keys() != graph.sinks.keys():
         state = SheddingState(shed_at=state.shed_at)  # of a run before, with another graph
-    measured = measure_accuracy(graph, assessment.edges)
-    state = _remember_work(assessment, state, graph, measured)
+    edges = assessment.edges
+    measured = measure_accuracy(graph, edges)
+    offered = sum(_count_offered(graph, load.edges) for load in assessment.edge_loads)
+    state = _remember_work(assessment, state, offered, measured)
     ordered = {} if state.wanted is None else edge_shares(graph, state.wanted)
-    is_seen = bool(assessment.edges) and all(each.keep == ordered.get(each.edge, WHOLE) for each in assessment.edges)
+    is_seen = bool(edges) and all(each.keep == ordered.get(each.edge, WHOLE) for each in edges)
     begins = may_begin and acts
     share, reason = _find_share(assessment, state, objective_s, may_begin=begins, is_seen=is_seen)
     wanted = spread_accuracy(graph, share)
     keep = edge_shares(graph, wanted)
     sheds = bool(keep)
-    above, by_value = find_thresholds(assessment.edges, keep, state.by_value)
+    above, by_value = find_thresholds(edges, keep, state.by_value)
     if sheds:
         parts = [f"{name} gets {percent(wanted[name])}" for name in wanted]
-        short = " (as little as was promised, and too much for the lag)" if _is_least(graph, wanted) else ""
+        short = " (as little as was promised)" if _is_least(graph, wanted) else ""
         reason = replace(reason, text=f"{reason.text}: {', '.join(parts)}{short}")
-    dropped = any(each.kept < each.offered for each in assessment.edges)
-    shed_at = assessment.at if dropped or sheds else state.shed_at
+    dropped = any(each.kept < each.offered for each in edges)
+    shed_at = assessment.at if dropped or (sheds and offered) else state.shed_at
+    by_priority = sorted(graph.sinks.values(), key=lambda each: (-each.priority, each.name))
     sinks = [
         SinkAccuracy(sink.name, sink.minimum_accuracy, wanted[sink.name], measured.get(sink.name))
-        for sink in sorted(graph.sinks.values(), key=lambda each: (-each.priority, each.name))
+        for sink in by_priority
     ]
     state = replace(state, wanted=wanted if sheds and acts else None, shed_at=shed_at, by_value=by_value)
     return SheddingPlan(tuple(sinks), keep, reason, above), state
@@ -124,26 +128,30 @@ def plan_shedding(
 def _find_share(
     assessment: Assessment, state: SheddingState, objective_s: float, *, may_begin: bool, is_seen: bool
 ) -> tuple[float, Reason]:
-    """The mean accuracy that the executors carry.
+    """The mean accuracy that the executors carry, by the queries that may drop.
 
     A batch has a fixed part, so small batches carry less than large ones would. Where the lag leaves room, and the
     share that is ordered ``is_seen`` in the batches that have ended, a greater one is tried.
     """
-    rate, lag_s, busy_s = assessment.arrival_rate, assessment.lag_s, sum(each.busy_s for each in state.work)
-    begun = state.wanted is not None
-    if not begun and not (may_begin and lag_s is not None and lag_s > objective_s / 2):
+    loads, busy_s = assessment.edge_loads, sum(each.busy_s for each in state.work)
+    rate, excess = total(each.arrival_rate for each in loads), total(each.backlog_excess for each in loads)
+    late_s, begun = largest(each.late_s for each in loads), state.wanted is not None
+    if not begun and not (may_begin and late_s is not None and late_s > objective_s / 2):
         return 1.0, Reason(ReasonCode.STEADY, "every record is kept")
-    if rate is None or lag_s is None or not busy_s:
+    if rate == 0 and not excess:
+        return 1.0, Reason(ReasonCode.STEADY, "nothing arrives: every record is kept")
+    if not loads or rate is None or late_s is None or not busy_s:
         text = "what arrives, or what the executors carry, is not known: the share of the records that is kept stays"
         return state.share, Reason(ReasonCode.METRICS_MISSING, text)
     carried = sum(each.records for each in state.work) / busy_s
-    due = (rate + (assessment.backlog_excess or 0.0) / (objective_s / 2)) * max(1.0, 2 * lag_s / objective_s)
+    due = (rate + (excess or 0.0) / (objective_s / 2)) * max(1.0, 2 * late_s / objective_s)
     share = min(1.0, _ROOM * carried / due) if due else 1.0
-    if begun and lag_s < _SMALL_LAG * objective_s:
-        share = min(1.0, max(share, state.share * (_TRY_MORE if is_seen else 1.0)))
-    figures = {"carried": carried, "due": due, "lag_s": lag_s, "share": share}
+    if begun and late_s < _SMALL_LAG * objective_s:
+        more = _TRY_MORE * state.share + _TRY_AT_LEAST if is_seen else state.share
+        share = min(1.0, max(share, more))
+    figures = {"carried": carried, "due": due, "late_s": late_s, "share": share}
     there = "the executors" if assessment.executors is None else executors(assessment.executors)
-    text = f"{per_second(rate)} arrive, {there} carry {per_second(carried)}, the lag is {seconds(lag_s)}"
+    text = f"{per_second(rate)} arrive, {there} carry {per_second(carried)}, records are {seconds(late_s)} late"
     if share >= 1.0:
         return 1.0, Reason(ReasonCode.STEADY, f"{text}: every record is kept", figures)
     return share, Reason(ReasonCode.SHEDDING, text, figures)
@@ -154,20 +162,20 @@ def _is_least(graph: SheddingGraph, wanted: Mapping[str, float]) -> bool:
 
 
 def _remember_work(
-    assessment: Assessment, state: SheddingState, graph: SheddingGraph, measured: Mapping[str, float]
+    assessment: Assessment, state: SheddingState, offered: int, measured: Mapping[str, float]
 ) -> SheddingState:
     """The state with the batches of this look; work at another number of executors is forgotten."""
     if assessment.executors != state.executors:
         state = replace(state, executors=assessment.executors, work=())
-    offered = _count_offered(graph, assessment.edges)
-    if not offered or not assessment.edges_s or not measured or assessment.batches < WARM:
+    busy_s = max([load.busy_s for load in assessment.edge_loads], default=0.0)
+    if not offered or not busy_s or not measured or assessment.batches < WARM:
         return state
-    work = Work(offered * sum(measured.values()) / len(measured), assessment.edges_s)
+    work = Work(offered * sum(measured.values()) / len(measured), busy_s)
     return replace(state, work=(*state.work, work)[-_MOST_WORK:])
 
 
 def _count_offered(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> int:
-    """Records of the outside sources. Of several edges of a source each is offered all of them."""
+    """Records of the outside sources in one query. Of several edges of a source each is offered all of them."""
     offered = {each.edge: each.offered for each in counts}
     return sum(max([offered.get(str(Edge(name, end)), 0) for end in ends]) for name, ends in graph.sources.items())
 
@@ -176,9 +184,9 @@ def _count_offered(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> int:
 
 
 def measure_accuracy(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> dict[str, float]:
-    """Accuracy of each sink by kept ÷ offered of the edges; a sink without a count on its way is left out.
+    """Accuracy of each sink by kept ÷ offered of the edges [S3, eq. 3.3, with measured shares in place of d].
 
-    [S3, eq. 3.3], with measured shares in place of d.
+    An edge that nothing came to plays no part; a sink with an edge on its way that was not counted is left out.
 
     >>> from rheostat.config.shedding import Sink, declare_shedding
     >>> graph = declare_shedding([Sink("a"), Sink("b")], {"s": ["t"]}, {"t": ["a", "b"]})
@@ -186,13 +194,15 @@ def measure_accuracy(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> dict[
     >>> measure_accuracy(graph, counts)
     {'a': 0.8, 'b': 0.4}
     """
-    shares = {each.edge: each.kept / each.offered for each in counts if each.offered}
+    known = {each.edge: each for each in counts}
     accuracy: dict[str, float | None] = dict.fromkeys(graph.sources, 1.0)
     for name in (*graph.tasks, *graph.sinks):
-        into = [edge for edge in graph.edges if edge.end == name]
-        known = [(accuracy[edge.start], shares.get(str(edge))) for edge in into]
-        parts = [before * share for before, share in known if before is not None and share is not None]
-        accuracy[name] = sum(parts) / len(parts) if parts and len(parts) == len(known) else None
+        into = [(accuracy[edge.start], known.get(str(edge))) for edge in graph.edges if edge.end == name]
+        active = [(before, count) for before, count in into if count is None or count.offered]
+        parts = [
+            before * count.kept / count.offered for before, count in active if before is not None and count is not None
+        ]
+        accuracy[name] = sum(parts) / len(parts) if parts and len(parts) == len(active) else None
     return {name: found for name in graph.sinks if (found := accuracy[name]) is not None}
 
 
@@ -234,7 +244,8 @@ def _find_level(levels: Sequence[float], budget: float) -> float:
 def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, int]:
     """Non-drop probability × 10⁶ of each edge that drops [S3, eq. 3.15 and 3.16; 0 ÷ 0 is 0, ours].
 
-    Rounded up, so that no sink gets less than it was promised.
+    Rounded up, so that no sink gets less than it was promised. Before an edge that drops by key or by value nothing is
+    dropped at random [ours]: keys would be cut, and what is worth most would be among what is dropped.
 
     >>> from rheostat.config.shedding import Sink, declare_shedding
     >>> graph = declare_shedding([Sink("a"), Sink("b")], {"s": ["t"]}, {"t": ["a", "b"]})
@@ -243,7 +254,7 @@ def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, 
     """
     desired = dict(wanted)
     for name, ends in reversed([*graph.tasks.items()]):
-        desired[name] = max(desired[end] for end in ends)
+        desired[name] = max(1.0 if graph.drops_itself(Edge(name, end)) else desired[end] for end in ends)
     shares: dict[str, int] = {}
     for edge in graph.edges:
         above = desired.get(edge.start, 1.0)
@@ -257,8 +268,8 @@ def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, 
 # Thresholds of edges that drop by value
 
 
-_PAID_BACK = 0.25
-"""Share of the debt that one look pays back."""
+_PAID_BACK, _LEAST_PAID = 0.25, 0.8
+"""Share of the debt that one look pays back, and the least share of what is to be kept that it leaves."""
 
 
 def find_thresholds(
@@ -269,18 +280,19 @@ def find_thresholds(
     Values change between the batch that they are known of and the one that is dropped from. What that keeps too much
     or too little is a debt, which the share of later batches pays back: so the share is met in expectation.
     """
-    known = dict(before)
-    offered = {}
+    known, offered = dict(before), dict[str, int]()
     for each in counts:
-        if each.values:
-            wanted, offered[each.edge] = each.offered * each.keep / WHOLE, each.offered
+        if each.values and each.offered:
             owed = before[each.edge].debt if each.edge in before else 0.0
-            known[each.edge] = Values(each.values, owed + wanted - each.kept if each.keep < WHOLE else 0.0)
+            debt = owed + each.offered * each.keep / WHOLE - each.kept if each.keep < WHOLE else 0.0
+            known[each.edge] = Values(each.values, min(each.offered, max(-each.offered, debt)))
+            offered[each.edge] = each.offered
     above = {}
     for edge, values in known.items():
         if edge in keep:
-            paid = _PAID_BACK * values.debt / offered[edge] if offered.get(edge) else 0.0
-            above[edge] = find_threshold(values.quantiles, min(1.0, max(0.0, keep[edge] / WHOLE + paid)))
+            share = keep[edge] / WHOLE
+            paid = _PAID_BACK * values.debt / offered[edge] if edge in offered else 0.0
+            above[edge] = find_threshold(values.quantiles, min(1.0, max(_LEAST_PAID * share, share + paid)))
     return above, known
 
 

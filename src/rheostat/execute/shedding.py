@@ -23,6 +23,7 @@ class KeepOrders:
         self._path = path
         self._valid_ms = round(1000 * max(_LEAST_VALID_S, _VALID_SAMPLES * sample_s))
         self._is_written = False
+        self._number = 0
 
     def order(self, plan: SheddingPlan | None) -> None:
         """Keep what the plan says from the next batch on.
@@ -36,7 +37,9 @@ class KeepOrders:
         now_ms = time.time_ns() // 1_000_000
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_orders(self._path, Orders(number=now_ms, until_ms=now_ms + self._valid_ms, keep=keep, above=above))
+            self._number = max(self._number + 1, now_ms)  # also where the clock was set back
+            until_ms = now_ms + self._valid_ms
+            write_orders(self._path, Orders(number=self._number, until_ms=until_ms, keep=keep, above=above))
         except OSError as error:
             message = f"the orders of the sources cannot be written: {error}"
             raise ActuationError(message) from error

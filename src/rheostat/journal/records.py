@@ -14,6 +14,7 @@ from rheostat.model import (
     Assessment,
     Decision,
     EdgeCount,
+    EdgeLoad,
     GuardNote,
     Nodes,
     Observation,
@@ -134,7 +135,7 @@ def assessment_to_json(assessment: Assessment, at: float) -> dict[str, Any]:
         value = getattr(assessment, name)
         if value != default:
             out[name] = _round(value)
-    for name in ("by_query", "stages"):
+    for name in ("by_query", "stages", "edge_loads"):
         if name in out:
             out[name] = [[_round(value) for value in row] for row in out[name]]
     if assessment.idle_s:
@@ -157,8 +158,11 @@ def assessment_from_json(data: Mapping[str, Any], at: float, nodes: Nodes | None
         )
     if "stages" in values:
         values["stages"] = tuple(StageLoad(*stage) for stage in values["stages"])
-    if "edges" in values:
-        values["edges"] = edges_from_json(values["edges"])
+    if "edge_loads" in values:
+        rows = values["edge_loads"]
+        values["edge_loads"] = tuple(
+            [EdgeLoad(query, edges_from_json(edges), *figures) for query, edges, *figures in rows]
+        )
     if "idle_s" in values:
         values["idle_s"] = _expand_runs(values["idle_s"])
     return Assessment(**values, nodes=nodes)

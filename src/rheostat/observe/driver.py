@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -215,11 +215,15 @@ def _try_read(gaps: list[Gap], query_id: str | None, section: str, read: Callabl
         return None
 
 
+_parse = lru_cache(maxsize=32)(parse_progress)
+"""The last event is asked for at each look, and what a large batch kept takes a while to count."""
+
+
 def _read_progress(handle: QueryHandle, times: WallTimes) -> Progress:
     text = handle.progress()
     if text is None:
         raise UnavailableError("no batch of this run has ended yet")
-    progress = parse_progress(text)
+    progress = _parse(text)
     batch = None if progress.batch is None else times.place_batch(progress.batch)
     return replace(progress, batch=batch, planned_at=times.place(progress.planned_at))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from rheostat.model import (
 )
 from rheostat.spark.jvm import Position, executor_age, host_of, option_of
 from rheostat.spark.kafka_admin import Place
-from rheostat.spark.kafka_offsets import BATCH_KEY, BatchPlan, pieces_between, plan_of
+from rheostat.spark.kafka_offsets import BATCH_KEY, pieces_between, plan_of, positions_of
 from rheostat.spark.kafka_options import FORMAT, spark_seconds
 from rheostat.spark.keep import COUNTED, count_kept
 
@@ -136,19 +137,24 @@ def _batch(event: Mapping[str, Any], started: float) -> Batch:
 
 
 def _count_edges(event: Mapping[str, Any]) -> tuple[EdgeCount, ...]:
-    """The edges of the shedding graph: the first one of a source from its offsets, later ones as Spark counted rows."""
-    ends = [source.get("endOffset") for source in event["sources"]]
-    plans = [plan_of(end) if isinstance(end, Mapping) and BATCH_KEY in end else BatchPlan() for end in ends]
-    keep = {edge: share for plan in plans for edge, share in plan.keep.items()}
-    found = [
-        count_kept(plan.edge, pieces_between(source.get("startOffset") or {}, end), keep.get(plan.edge, WHOLE))
-        for source, end, plan in zip(event["sources"], ends, plans, strict=True)
-        if plan.edge is not None
-    ]
+    """The edges of the shedding graph: the first one of a source from its offsets, later ones as Spark counted rows.
+
+    A source that has not moved still shows the plan of an earlier batch.
+    """
+    keep, found = dict[str, int](), list[EdgeCount]()
+    for source in event["sources"]:
+        start, end = source.get("startOffset") or {}, source.get("endOffset")
+        if not isinstance(end, Mapping) or BATCH_KEY not in end or positions_of(start) == positions_of(end):
+            continue
+        plan = plan_of(end)
+        keep |= plan.keep
+        if plan.edge is not None:
+            found.append(count_kept(plan.edge, pieces_between(start, end), plan.keep.get(plan.edge, WHOLE)))
     for name, counts in (event.get("observedMetrics") or {}).items():
         edge = name.removeprefix(COUNTED)
         if edge != name:
-            values = tuple(counts.get("values") or ())
+            values = tuple([float(value) for value in counts.get("values") or ()])
+            values = values if all(map(math.isfinite, values)) else ()
             found.append(EdgeCount(edge, keep.get(edge, WHOLE), counts["offered"], counts["kept"], values))
     return add_counts(found)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import mkdtemp
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _QUANTILES = [number / 64 for number in range(65)]
 _PRECISION = 1000
-_LEAST_VALUE = -1.7976931348623157e308
+_GREATEST_VALUE = 1e300
 
 
 class Shedding:
@@ -46,17 +46,11 @@ class Shedding:
     Args:
         graph: see :func:`~rheostat.config.shedding.declare_shedding`.
         orders: the file by which sources are told what to keep; None: one of its own, which ends with the driver.
-        by_value: edges, each as (start, end), that keep the records of greater value first.
-
-    Raises:
-        InputError: an edge is not declared.
     """
 
-    def __init__(
-        self, graph: SheddingGraph, orders: Path | None = None, by_value: Iterable[tuple[str, str]] = ()
-    ) -> None:
+    def __init__(self, graph: SheddingGraph, orders: Path | None = None) -> None:
         self.graph = graph
-        self._by_value = frozenset(graph.edge(*edge) for edge in by_value)
+        self._by_reader = set[Edge]()
         if orders is None:
             folder = mkdtemp(prefix="rheostat-orders-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -66,7 +60,9 @@ class Shedding:
     def settings(self) -> dict[str, Any]:
         """The key ``shedding`` of Rheostat's settings."""
         sinks = [asdict(sink) for sink in self.graph.sinks.values()]
-        return {"sinks": sinks, "sources": self.graph.sources, "tasks": self.graph.tasks, "orders": str(self.orders)}
+        edges = {name: sorted(map(str, getattr(self.graph, name))) for name in ("by_key", "by_value")}
+        orders = str(self.orders)
+        return {"sinks": sinks, "sources": self.graph.sources, "tasks": self.graph.tasks, **edges, "orders": orders}
 
     def read(self, spark: SparkSession, source: str, options: Mapping[str, str], to: str | None = None) -> DataFrame:
         """A stream of an outside source, with the column ``rheostat``.
@@ -95,12 +91,13 @@ class Shedding:
         ends = self.graph.sources[source] if to is None else (self.graph.edge(source, to).end,)
         first = [Edge(source, end) for end in ends]
         after = dict.fromkeys(edge for each in first for edge in self.graph.edges_after(each))
-        by_reader = len(first) == 1 and first[0] not in self._by_value
+        by_reader = len(first) == 1 and not self.graph.drops_itself(first[0])
         limited = list(after) if by_reader else [*first, *after]
         options = {"orders": str(self.orders), "edges": ",".join(map(str, limited))}
         if by_reader:
             options["edge"] = str(first[0])
-        valued = [str(edge) for edge in limited if edge in self._by_value]
+            self._by_reader.add(first[0])
+        valued = [str(edge) for edge in limited if edge in self.graph.by_value]
         return options | ({"valued": ",".join(valued)} if valued else {})
 
     def shed(
@@ -112,16 +109,18 @@ class Shedding:
             rows: with the column ``rheostat``, and those of ``by``.
             start: of a declared edge.
             end: likewise.
-            by: columns of a key: records with equal values are kept or dropped together, with all edges that lead to
-                ``end``. So both inputs of a join keep the same keys, if both edges have the same share, and a group is
-                aggregated whole or not at all: the accuracy is then that of the number of groups.
-            value: a number for each record, of an edge in ``by_value``: records of greater value are kept first; null
-                is the least. Which value is great enough follows from the batches before, so the share is met in
-                expectation, not in each batch.
+            by: columns of a key, of an edge that was declared ``by_key``: records with equal values are kept or dropped
+                together, with all edges that lead to ``end``. So both inputs of a join keep the same keys, if both
+                edges have the same share, and a group is aggregated whole or not at all: the accuracy is then that of
+                the number of groups.
+            value: a number for each record, of an edge that was declared ``by_value``: records of greater value are
+                kept first; null and NaN are the least. Which value is great enough follows from the batches before, so
+                the share is met in expectation, not in each batch.
 
         Raises:
-            InputError: the edge is not declared, or a column is missing. After an aggregation, a join or a distinct no
-                row is a record of the source, even if the column is still there: drop before it.
+            InputError: the edge is not declared, or not as one that drops that way, or a column is missing. After an
+                aggregation, a join or a distinct no row is a record of the source, even if the column is still there:
+                drop before it.
         """
         edge = self.graph.edge(start, end)
         faults = [
@@ -131,7 +130,7 @@ class Shedding:
         ]
         if IDENTITY not in rows.columns:
             faults.append(_no_records())
-        faults += self._check_value(edge, by, value)
+        faults += self._check_way(edge, by, value)
         if faults:
             raise InputError(faults)
         kept = _kept(edge, by, value)
@@ -144,7 +143,7 @@ class Shedding:
         with several actions has to ``persist`` the batch: each would read and count it again.
 
         Raises:
-            InputError: no edge from there is declared, one of them drops by value, or the rows lack a column.
+            InputError: no edge from there is declared, one drops by key or by value, or the rows lack a column.
         """
         edges = [edge for edge in self.graph.edges if edge.start == start]
         faults = [] if IDENTITY in rows.columns else [_no_records()]
@@ -152,9 +151,9 @@ class Shedding:
             allowed = ", ".join([*self.graph.sources, *self.graph.tasks])
             faults.append(Fault("start", start, allowed, "no edge from there is declared"))
         faults += [
-            Fault("start", str(edge), "edges that drop at random", "this edge drops by value: drop before foreachBatch")
+            Fault("start", str(edge), "edges that drop at random", "drop before foreachBatch at this edge")
             for edge in edges
-            if edge in self._by_value
+            if edge in self.graph.by_value or edge in self.graph.by_key
         ]
         if faults:
             raise InputError(faults)
@@ -162,15 +161,19 @@ class Shedding:
             rows = _observe(rows, edge, _kept(edge), None)
         return rows
 
-    def _check_value(self, edge: Edge, by: Sequence[str], value: Column | None) -> Iterator[Fault]:
-        declared = edge in self._by_value
-        if declared and value is None:
-            yield Fault("value", "none", "a number for each record", f"{edge} was declared to drop by value")
-        if value is not None and not declared:
-            edges = ", ".join(sorted(map(str, self._by_value))) or "by_value=[(start, end)] of Shedding"
-            yield Fault("value", str(edge), edges, "this edge was not declared to drop by value")
-        if value is not None and by:
-            yield Fault("value", "with by=", "one of the two", "a key is kept whole, whatever its records are worth")
+    def _check_way(self, edge: Edge, by: Sequence[str], value: Column | None) -> Iterator[Fault]:
+        """Whether the edge drops as it was declared to."""
+        if edge in self._by_reader:
+            yield Fault("edge", str(edge), "an edge behind it", "the reader has dropped at this edge already")
+        for name, given, declared, edges in (
+            ("by", bool(by), "by_key", self.graph.by_key),
+            ("value", value is not None, "by_value", self.graph.by_value),
+        ):
+            if given and edge not in edges:
+                known = ", ".join(sorted(map(str, edges))) or "none is declared"
+                yield Fault(name, str(edge), known, f"declare_shedding has to name this edge, in {declared}")
+            if edge in edges and not given:
+                yield Fault(name, "nothing", f"{name}=", f"{edge} was declared to drop that way")
 
     def weight(self, *path: tuple[str, str]) -> Column:
         """How many records a kept row stands for: Π 1 ÷ d over the edges that it has passed, each as (start, end).
@@ -183,7 +186,7 @@ class Shedding:
         from pyspark.sql import functions as F  # noqa: N812
 
         edges = [self.graph.edge(*edge) for edge in path]
-        unfair = [str(edge) for edge in edges if edge in self._by_value]
+        unfair = [str(edge) for edge in edges if edge in self.graph.by_value]
         if unfair:
             allowed = "edges that drop at random"
             raise InputError([Fault("path", ", ".join(unfair), allowed, "what is kept by value has no weight")])
@@ -230,4 +233,6 @@ def _observe(rows: DataFrame, edge: Edge, kept: Column, value: Column | None) ->
 def _worth(value: Column) -> Column:
     from pyspark.sql import functions as F  # noqa: N812
 
-    return F.coalesce(value.cast("double"), F.lit(_LEAST_VALUE))
+    least, greatest = F.lit(-_GREATEST_VALUE), F.lit(_GREATEST_VALUE)
+    number = F.nanvl(F.coalesce(value.cast("double"), least), least)
+    return F.least(F.greatest(number, least), greatest)
