@@ -152,6 +152,7 @@ BENCHMARKS = {
     "decision": "speed",
     "fleet-train": "training",
     "kills": "kills",
+    "qod": "qod",
     "rescale": "rescale",
     "rivals": "rivals",
     "shed": "source",
