@@ -79,3 +79,8 @@ def test_an_accuracy_is_a_share(accuracy):
 @pytest.mark.parametrize("priority", [-7, 0, 2**31 - 1])
 def test_a_priority_is_an_integer_of_any_sign(priority):
     assert declare_shedding([Sink("a", priority)]).sinks["a"].priority == priority
+
+
+def test_a_single_name_and_an_edge_as_text_are_understood():
+    graph = declare_shedding([Sink("q")], {"s": "q"}, by_key=["s>q"])
+    assert graph == declare_shedding([Sink("q")], {"s": ["q"]}, by_key=[("s", "q")])

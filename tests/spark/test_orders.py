@@ -110,3 +110,12 @@ def test_all_faults_of_orders_are_found_at_once() -> None:
 def test_what_is_no_order_is_a_fault(text: str) -> None:
     with pytest.raises(InputError):
         parse_orders(text)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"keep": {"a>b": 2_000_000}}, {"read_tasks": 0}, {"until_ms": 1.5}, {"above": {"a>b": (float("nan"), 1)}}]
+)
+def test_orders_that_a_source_would_ignore_are_not_written(tmp_path, wrong):
+    with pytest.raises(InputError):
+        write_orders(tmp_path / "orders.json", Orders(**{"number": 1, "until_ms": 5, **wrong}))
+    assert not list(tmp_path.iterdir())

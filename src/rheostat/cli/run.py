@@ -109,7 +109,7 @@ _TABLE_WIDTH = 80
 def demo(
     source: Annotated[
         str | None,
-        typer.Option(help="kafka, rheostat-kafka (our source of the same topic), or log (files). Default: kafka."),
+        typer.Option(help="kafka, rheostat-kafka (our source), or log (files). Default: kafka; with --overload ours."),
     ] = None,
     objective: Annotated[str, typer.Option(help=r"lag < DURATION \[for PERCENT%].")] = "lag < 20s",
     executors: Annotated[
@@ -153,7 +153,9 @@ def demo(
     kind = OverloadPlan if overload else DemoPlan
     plan = attempt(kind, None, wrong, **{name: value for name, value in given.items() if value is not None})
     if overload and baseline:
-        faults.append(Fault("baseline", "with --overload", "one of the two", "both runs there have the same bounds"))
+        faults.append(
+            Fault("baseline", "with --overload", "one of the two", "--overload makes two runs to compare already")
+        )
     faults += [replace(fault, field=_OPTIONS.get(fault.field, fault.field)) for fault in wrong]
     if faults:
         raise InputError(faults)

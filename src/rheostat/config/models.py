@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from rheostat.config.shedding import SheddingGraph, Sink, declare_shedding, parse_edge
+from rheostat.config.shedding import SheddingGraph, Sink, declare_shedding
 from rheostat.errors import Fault, InputError, did_you_mean
 from rheostat.model import Bounds, Objective
 
@@ -376,8 +376,7 @@ class SheddingSettings(FrozenModel):
 
     def _declare(self) -> SheddingGraph:
         sinks = [Sink(each.name, each.priority, each.minimum_accuracy) for each in self.sinks]
-        by_key, by_value = [parse_edge(text) for text in self.by_key], [parse_edge(text) for text in self.by_value]
-        return declare_shedding(sinks, self.sources, self.tasks, by_key=by_key, by_value=by_value)
+        return declare_shedding(sinks, self.sources, self.tasks, by_key=self.by_key, by_value=self.by_value)
 
 
 Mode = Literal["act", "watch", "dry-run"]

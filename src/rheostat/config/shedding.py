@@ -117,13 +117,22 @@ class SheddingGraph:
         return tuple(found)
 
 
+def _as_lists(ends: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """A single name is a list of one."""
+    return {name: (given,) if isinstance(given, str) else tuple(given) for name, given in ends.items()}
+
+
+def _edge_of(given: tuple[str, str] | str) -> Edge:
+    return parse_edge(given) if isinstance(given, str) else Edge(*given)
+
+
 def declare_shedding(
     sinks: Sequence[Sink],
     sources: Mapping[str, Iterable[str]] | None = None,
     tasks: Mapping[str, Iterable[str]] | None = None,
     *,
-    by_key: Iterable[tuple[str, str]] = (),
-    by_value: Iterable[tuple[str, str]] = (),
+    by_key: Iterable[tuple[str, str] | str] = (),
+    by_value: Iterable[tuple[str, str] | str] = (),
 ) -> SheddingGraph:
     """Declare what may be dropped.
 
@@ -132,7 +141,7 @@ def declare_shedding(
         sources: outside sources (topics), and to which tasks or sinks each leads; None: one, ``source``, that leads to
             all sinks.
         tasks: likewise; None: there are none between sources and sinks.
-        by_key: edges, each as (start, end), that keep or drop all records of a key together.
+        by_key: edges, each as (start, end) or ``"start>end"``, that keep or drop all records of a key together.
         by_value: edges that keep the records of greater value first.
 
     Raises:
@@ -144,14 +153,15 @@ def declare_shedding(
     >>> [str(edge) for edge in graph.edges]
     ['clicks>parse', 'parse>alerts', 'parse>report']
     """
-    given_sources = {"source": [sink.name for sink in sinks]} if sources is None else sources
-    ends = {name: tuple(targets) for name, targets in {**given_sources, **(tasks or {})}.items()}
-    faults = [*_check_sinks(sinks), *_check_names(given_sources, tasks or {}, sinks)]
-    known = {*(tasks or {}), *(sink.name for sink in sinks)}
+    given_sources = _as_lists({"source": [sink.name for sink in sinks]} if sources is None else sources)
+    given_tasks = _as_lists(tasks or {})
+    ends = {**given_sources, **given_tasks}
+    faults = [*_check_sinks(sinks), *_check_names(given_sources, given_tasks, sinks)]
+    known = {*given_tasks, *(sink.name for sink in sinks)}
     faults += _check_ends(ends, known, given_sources)
-    order = _sort_tasks(tasks or {}, faults)
+    order = _sort_tasks(given_tasks, faults)
     faults += _check_reached(ends, known)
-    keyed, valued = [Edge(*edge) for edge in by_key], [Edge(*edge) for edge in by_value]
+    keyed, valued = [_edge_of(edge) for edge in by_key], [_edge_of(edge) for edge in by_value]
     faults += _check_edges(ends, keyed, valued)
     if faults:
         raise InputError(faults)

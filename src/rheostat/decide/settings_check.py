@@ -132,7 +132,8 @@ def _cluster(settings: Settings) -> Iterator[tuple[str, str]]:
         for key in type(settings.workers).model_fields:
             yield f"workers.{key}", f"the actuator is {settings.actuator}: say actuator: workers"
     if settings.shedding.orders is None:
-        yield "shedding.sinks", "no source is told what to keep: give shedding.orders, the file that they read"
+        why = "no source is told what to keep: pass attach(shedding=…), or give shedding.orders, the file they read"
+        yield "shedding.sinks", why
     if settings.mode != "act":
         why = f"in mode {settings.mode} nothing is asked for"
         yield from (("allow_redone_work", why), ("workers.backup", why), ("workers.every_s", why))

@@ -9,8 +9,9 @@ from typing import Any
 
 from rheostat.config.shedding import Sink, declare_shedding
 from rheostat.decide.shedding import measure_accuracy
-from rheostat.demo.run import DemoPlan, DemoRun
+from rheostat.demo.run import SOURCES, DemoPlan, DemoRun
 from rheostat.demo.sizing import Machine
+from rheostat.errors import Fault
 from rheostat.pipelines.running import PipelineSettings
 from rheostat.report.html import Page, write_report
 from rheostat.report.score import Series, count_edges
@@ -41,6 +42,13 @@ class OverloadPlan(DemoPlan):
     calm_s: float = _CALM_S
     orders: Path | None = None
     minimum_accuracy: float = 0.4
+
+    def _faults(self) -> list[Fault]:
+        faults = super(OverloadPlan, self)._faults()
+        if self.source in SOURCES and self.source != FORMAT:
+            message = "only this source can be told what to keep while the query runs"
+            faults.append(Fault("source", repr(self.source), f"{FORMAT}, with --overload", message))
+        return faults
 
     def shedding(self, orders: Path) -> Shedding:
         sink = Sink(_SINK, minimum_accuracy=self.minimum_accuracy)

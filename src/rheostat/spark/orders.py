@@ -113,9 +113,16 @@ def _is_count(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def write_orders(path: Path, orders: Orders) -> None:
-    """Replace the orders in a file at once."""
-    replace_text(path, json.dumps({"schema": ORDERS_SCHEMA, **asdict(orders)}))
+def write_orders(path: Path | str, orders: Orders) -> None:
+    """Replace the orders in a file at once.
+
+    Raises:
+        InputError: every fault of the orders: the source would ignore them.
+        OSError: the file cannot be written.
+    """
+    text = json.dumps({"schema": ORDERS_SCHEMA, **asdict(orders)})
+    parse_orders(text)
+    replace_text(Path(path), text)
 
 
 class Pause:
