@@ -55,7 +55,7 @@ class Plan:
     """What is done.
 
     Attributes:
-        seconds: for which something is killed now and then.
+        seconds: for which something is killed now and then; longer until each kind has been once.
         between_s: least and greatest time between two kills.
         rate: records/s that are written.
     """
@@ -119,7 +119,7 @@ class _Stage:
         kills, queue = Counter[str](), list[str]()
         began = time.monotonic()
         due = began + self._random.uniform(*self._plan.between_s)
-        while (now := time.monotonic()) < began + self._plan.seconds:
+        while (now := time.monotonic()) < began + self._plan.seconds or len(kills) < len(KINDS):
             self._tend()
             if now >= due:
                 queue = queue or self._random.sample(KINDS, len(KINDS))
