@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,24 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.cluster.support import TIMEOUT_S, until
 
+from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.broker import quiet_client
 from rheostat.lab.lab import Lab
+from rheostat.pipelines.running import base_conf, open_session
+from rheostat.spark.kafka_source import register
 from rheostat.spark.orders import Orders, write_orders
 
 FORMATS = ("kafka", "rheostat-kafka")
+
+
+@contextmanager
+def kafka_session(name: str, **conf: str) -> Iterator[SparkSession]:
+    """A session of two slots with both sources."""
+    jars = ",".join(str(jar) for jar in kafka_connector_jars())
+    conf = {"spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", **conf}
+    with open_session(name, "local[2]", {**base_conf(), **conf}) as session:
+        register(session)
+        yield session
 
 
 def make_topic(lab: Lab, name: str, partitions: int, **config: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.support import Journal, executor_pids
+from tests.cluster.support import Journal
 
 from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
@@ -141,7 +141,7 @@ def failing_by(order: Path) -> Callable[[Any], Any]:
 
 def slow_down(lab: Lab, order: Path, executor: str) -> None:
     """Slow this executor down, or let its tasks fail."""
-    pids = {_executor_id(pid): pid for pid in executor_pids(lab)}
+    pids = {_executor_id(pid): pid for pid in lab.executor_pids()}
     order.write_text(str(pids[executor]))
 
 

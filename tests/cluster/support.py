@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from rheostat.errors import InputError
 from rheostat.host.java import kafka_connector_jars
 from rheostat.host.processes import Launch, Part, module_environment
@@ -315,16 +313,3 @@ def assert_every_change_has_its_reason(records: Sequence[Record]) -> None:
     assert all(outcome.reason.text for outcome in outcomes)
     superseded = {decision.decision_id for decision in acted[:-1]}
     assert {decision.decision_id for decision in acted} <= answered | superseded
-
-
-def executor_pids(lab: Lab) -> list[int]:
-    """Pids of the executors' JVMs, oldest first."""
-    return sorted(pid for pid in lab.running() if _is_executor(pid))
-
-
-def _is_executor(pid: int) -> bool:
-    try:
-        process = psutil.Process(pid)
-        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return False

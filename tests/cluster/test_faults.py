@@ -20,7 +20,6 @@ from tests.cluster.support import (
     assert_every_change_has_its_reason,
     assert_never_down_on_unknown,
     changes,
-    executor_pids,
     make_app,
     until,
     worker,
@@ -165,7 +164,7 @@ class TestOneFaultAfterTheOther:
         app.until(lambda: set(app.journal.codes(blind)[-1:]) - {ReasonCode.METRICS_INVALID}, "a cycle that sees")
         at = app.journal.cycles()[-1].at
 
-        os.kill(executor_pids(app.lab)[-1], signal.SIGKILL)
+        os.kill(app.lab.executor_pids()[-1], signal.SIGKILL)
         app.until(lambda: EXPECTED["executor killed"] & held_decreases(app, at), "a decrease that is held")
         app.until(lambda: app.journal.executors() == 3, "the replacement")
 
@@ -213,7 +212,7 @@ class TestAFullCluster:
         wanted = changes(app.journal.decisions())[-1].target
         at = app.journal.cycles()[-1].at
         app.kill()
-        until(lambda: executor_pids(app.lab) == [], "its executors to be gone")
+        until(lambda: app.lab.executor_pids() == [], "its executors to be gone")
         full.load.rate(60)
 
         app.start()

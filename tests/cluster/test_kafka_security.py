@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from tests.cluster.kafka_support import FORMATS, Collector, make_topic, read, send
+from tests.cluster.kafka_support import FORMATS, Collector, kafka_session, make_topic, read, send
 from tests.cluster.secured import (
     broker_options,
     login,
@@ -28,16 +28,14 @@ from tests.cluster.secured import (
 from tests.cluster.support import TIMEOUT_S
 
 from rheostat.errors import InputError, RheostatError, UnavailableError
-from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import Lab, LabSpec
-from rheostat.pipelines.running import base_conf, open_session
 from rheostat.spark import kafka_reader
 from rheostat.spark.kafka_admin import KafkaView
 from rheostat.spark.kafka_client import client_settings
 from rheostat.spark.kafka_offsets import Piece
 from rheostat.spark.kafka_options import parse_kafka_options
 from rheostat.spark.kafka_reader import ReadSettings, read_piece
-from rheostat.spark.kafka_source import KafkaBatchReader, KafkaStreamReader, register
+from rheostat.spark.kafka_source import KafkaBatchReader, KafkaStreamReader
 from rheostat.spark.kafka_topics import TopicsView
 
 pytestmark = [
@@ -72,10 +70,7 @@ def tokens() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    jars = ",".join(str(jar) for jar in kafka_connector_jars())
-    conf = {**base_conf(), "spark.jars": jars, "spark.ui.enabled": "false"}
-    with open_session("kafka-security", "local[2]", conf) as session:
-        register(session)
+    with kafka_session("kafka-security") as session:
         yield session
 
 

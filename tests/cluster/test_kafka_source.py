@@ -25,6 +25,7 @@ from tests.cluster.kafka_support import (
     FORMATS,
     Collector,
     delete_topic,
+    kafka_session,
     make_topic,
     offsets_of,
     options,
@@ -36,13 +37,10 @@ from tests.cluster.support import TIMEOUT_S, until
 
 from rheostat.config.shedding import Sink, declare_shedding
 from rheostat.errors import InputError
-from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.broker import quiet_client
 from rheostat.lab.lab import Lab
 from rheostat.observe.driver import DriverSource
-from rheostat.pipelines.running import base_conf, open_session
 from rheostat.spark.kafka_offsets import plan_of
-from rheostat.spark.kafka_source import register
 from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.keep import is_kept, seed_of
 from rheostat.spark.shedding import Shedding
@@ -54,11 +52,8 @@ _NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    jars = ",".join(str(jar) for jar in kafka_connector_jars())
-    conf = {**base_conf(), "spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
-    conf["spark.sql.streaming.noDataProgressEventInterval"] = "100"  # ms: each trigger is seen
-    with open_session("kafka-source", "local[2]", conf) as session:
-        register(session)
+    every_trigger = {"spark.sql.streaming.noDataProgressEventInterval": "100"}  # ms: each one is seen
+    with kafka_session("kafka-source", **every_trigger) as session:
         yield session
 
 

@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 from tests.cluster.sites import Site
-from tests.cluster.support import App, Load, assert_every_change_has_its_reason, executor_pids, lives, make_app, until
+from tests.cluster.support import App, Load, assert_every_change_has_its_reason, lives, make_app, until
 
 from rheostat.host.guardian import find_by_token
 from rheostat.lab.lab import Lab
@@ -205,7 +205,7 @@ class TestBothLayersMoveTogether:
 
         story.until_settled(lambda executors: executors == 3)
 
-        assert len(executor_pids(story.app.lab)) == 3
+        assert len(story.app.lab.executor_pids()) == 3
 
     def test_a_decrease_gives_the_workers_back(self, story: Story) -> None:
         story.load.rate(20)
@@ -217,7 +217,7 @@ class TestBothLayersMoveTogether:
 
     def test_a_killed_driver_leaves_workers_that_the_next_one_uses(self, story: Story) -> None:
         story.app.kill()
-        until(lambda: executor_pids(story.app.lab) == [], "its executors to be gone")
+        until(lambda: story.app.lab.executor_pids() == [], "its executors to be gone")
         lives(story.app.lab, lambda: story.site.tell()["used"] == 0, "the master to know")
 
         story.app.start()
@@ -237,7 +237,7 @@ class TestBothLayersMoveTogether:
 
         story.site.end()
 
-        assert executor_pids(app.lab) == []
+        assert app.lab.executor_pids() == []
 
 
 def _names(site: Site) -> set[str]:

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.kafka_support import Collector, make_topic, options, order, send
+from tests.cluster.kafka_support import Collector, kafka_session, make_topic, options, order, send
 from tests.cluster.support import TIMEOUT_S, until
 
 from rheostat.config.shedding import WHOLE, Sink, declare_shedding
@@ -22,7 +22,6 @@ from rheostat.decide.shedding import Values, find_thresholds, measure_accuracy
 from rheostat.lab.lab import Lab
 from rheostat.model import EdgeCount, add_counts
 from rheostat.observe.parse import parse_progress
-from rheostat.pipelines.running import base_conf, open_session
 from rheostat.spark.keep import is_kept, seed_of
 from rheostat.spark.shedding import Shedding
 
@@ -34,8 +33,7 @@ _NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    conf = {**base_conf(), "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
-    with open_session("shedding-counts", "local[2]", conf) as session:
+    with kafka_session("shedding-counts") as session:
         yield session
 
 

@@ -13,13 +13,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.kafka_support import Collector, make_topic, offsets_of, options, send
+from tests.cluster.kafka_support import Collector, kafka_session, make_topic, offsets_of, options, send
 from tests.cluster.support import TIMEOUT_S, until
 
 from rheostat.config.shedding import WHOLE, Sink, declare_shedding
-from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import Lab
-from rheostat.pipelines.running import base_conf, open_session
 from rheostat.spark.keep import KEEP_ALL, signed_limit
 from rheostat.spark.shedding import Shedding
 from rheostat.spark.shedding_schedule import SheddingSchedule
@@ -31,9 +29,7 @@ _NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    jars = ",".join(str(jar) for jar in kafka_connector_jars())
-    conf = {**base_conf(), "spark.jars": jars, "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
-    with open_session("shedding-schedule", "local[2]", conf) as session:
+    with kafka_session("shedding-schedule") as session:
         yield session
 
 

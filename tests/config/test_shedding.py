@@ -30,8 +30,8 @@ def test_by_default_one_source_leads_to_all_sinks():
 def test_tasks_stand_in_topological_order_however_they_are_declared():
     graph = declare_shedding([Sink("out")], {"in": ["a"]}, {"c": ["out"], "b": ["c"], "a": ["b", "c"]})
     assert list(graph.tasks) == ["a", "b", "c"]
-    assert [str(edge) for edge in graph.edges_after(Edge("in", "a"))] == ["a>b", "a>c", "b>c", "c>out"]
-    assert graph.edges_after(Edge("c", "out")) == ()
+    assert [str(edge) for edge in graph.edges_from("a")] == ["a>b", "a>c", "b>c", "c>out"]
+    assert graph.edges_from("out") == ()
 
 
 def test_the_sinks_that_a_task_reaches():

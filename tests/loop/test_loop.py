@@ -26,7 +26,7 @@ START = 1_764_280_800.0
 class Rig:
     """A loop on a toy job, a manual clock and a journal in memory."""
 
-    def __init__(self, job=None, journal=None, store=None, **given):
+    def __init__(self, job=None, journal=None, store=None, shedder=None, **given):
         values = {"objective": "lag < 30s", "executors": [1, 4], "profile": "demo", **given}
         self.settings = load_settings(values)
         self.job = job or ToyJob()
@@ -34,7 +34,16 @@ class Rig:
         self.clock = ManualClock(START)
         self.journal = MemoryJournal() if journal is None else journal
         decision_settings = build_decision_settings(self.settings)
-        self.loop = Loop(self.job, decision_settings, self.job, self.journal, self.clock, self.settings, store=store)
+        self.loop = Loop(
+            self.job,
+            decision_settings,
+            self.job,
+            self.journal,
+            self.clock,
+            self.settings,
+            store=store,
+            shedder=shedder,
+        )
 
     def cycles(self, count):
         decisions = []

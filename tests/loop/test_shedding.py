@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.loop.test_loop import Rig as LoopRig
 
-from rheostat.config.loading import load_settings
 from rheostat.config.shedding import WHOLE
 from rheostat.decide.decide import decide
 from rheostat.errors import ActuationError
@@ -15,8 +15,6 @@ from rheostat.execute.shedding import KeepOrders
 from rheostat.journal.records import DecisionRecord
 from rheostat.journal.store import JournalWriter, MemoryJournal, read_journal
 from rheostat.loop.build import build_decision_settings
-from rheostat.loop.clock import ManualClock
-from rheostat.loop.loop import Loop
 from rheostat.metrics import CountingJournal, JobMetrics
 from rheostat.model import (
     Assessment,
@@ -64,21 +62,14 @@ class SheddingJob(ToyJob):
         return replace(seen, queries=(replace(query, batch=replace(query.batch, edges=(count,))),))
 
 
-class Rig:
-    def __init__(self, journal=None, **given):
-        values = {"objective": "lag < 30s", "executors": [1, 2], "profile": "demo", "shedding": GRAPH, **given}
-        self.settings = load_settings(values)
-        self.job, self.clock = SheddingJob(), ManualClock(START)
-        self.journal = MemoryJournal() if journal is None else journal
-        decides = build_decision_settings(self.settings)
-        self.loop = Loop(self.job, decides, self.job, self.journal, self.clock, self.settings, shedder=self.job)
+class Rig(LoopRig):
+    """A loop on a job that may drop, with two executors at most."""
 
-    def cycles(self, count):
-        decisions = []
-        for _ in range(count):
-            decisions.append(self.loop.cycle())
-            self.clock.at += self.settings.sample_s
-        return decisions
+    job: SheddingJob
+
+    def __init__(self, journal=None, **given):
+        job = SheddingJob()
+        super().__init__(job, journal, shedder=job, **{"executors": [1, 2], "shedding": GRAPH, **given})
 
 
 def test_overload_at_the_greatest_number_is_answered_by_shedding_and_nothing_else():
@@ -216,7 +207,7 @@ def test_orders_are_written_once_there_is_something_to_drop_and_taken_back_at_th
 
 def test_orders_stay_in_force_when_the_clock_is_set_back(tmp_path: Path, monkeypatch):
     file, now_s = tmp_path / "orders.json", [2000.0]
-    monkeypatch.setattr("rheostat.execute.shedding.time.time_ns", lambda: int(now_s[0] * 1e9))
+    monkeypatch.setattr("rheostat.spark.orders.time.time_ns", lambda: int(now_s[0] * 1e9))
     orders = KeepOrders(file, sample_s=15.0)
     orders.order(SheddingPlan((), {EDGE: 100_000}, STEADY))
     before = parse_orders(file.read_text(encoding="utf-8"))

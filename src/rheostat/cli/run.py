@@ -178,13 +178,8 @@ def _run_overload(plan: OverloadPlan, out: Path, *, as_json: bool) -> None:
     with demos.LiveTable(sheds, folder, screen).open() as table:
         run = demos.run_demo(sheds, folder, table.say, table.show)
     page = overload.write_page(run, without, folder / "report.html")
-    result = overload.result(run, without)
-    (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
-    report(overload.verdict(run, without))
-    screen.print(f"Report: {page}", markup=False, soft_wrap=True)
-    if as_json:
-        print_json(result)
-    _require_whole(run)
+    lines = [f"Report: {page}"]
+    _tell(run, overload.verdict(run, without), overload.result(run, without), lines, folder, as_json=as_json)
 
 
 def _run_demo(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> None:
@@ -201,18 +196,20 @@ def _run_demo(plan: Any, out: Path, *, with_baseline: bool, as_json: bool) -> No
         with demos.LiveTable(fixed, folder / "baseline", screen).open() as table:
             static = demos.run_demo(fixed, folder / "baseline", table.say, table.show)
     page = demos.write_page(run, static, folder / "report.html")
-    result = demos.result(run, static)
+    lines = [f"Report: {page}", f"To see why: {program()} explain {shlex.quote(str(folder / 'journal'))}"]
+    _tell(run, demos.verdict(run, static), demos.result(run, static), lines, folder, as_json=as_json)
+
+
+def _tell(
+    run: DemoRun, verdict: str, result: Mapping[str, Any], lines: Sequence[str], folder: Path, *, as_json: bool
+) -> None:
+    """Write the score, print what came out, and fail if records are missing."""
     (folder / "score.json").write_text(to_json(result) + "\n", encoding="utf-8")
-    report(demos.verdict(run, static))
-    screen.print(f"Report: {page}", markup=False, soft_wrap=True)
-    why = f"To see why: {program()} explain {shlex.quote(str(folder / 'journal'))}"
-    screen.print(why, markup=False, soft_wrap=True)
+    report(verdict)
+    for line in lines:
+        console().print(line, markup=False, soft_wrap=True)
     if as_json:
         print_json(result)
-    _require_whole(run)
-
-
-def _require_whole(run: DemoRun) -> None:
     if not run.score["valid"]:
         message = f"the sink does not hold the produced records: {run.sink}, expected {run.load.checksum}"
         raise RheostatError(message)

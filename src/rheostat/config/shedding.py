@@ -77,6 +77,11 @@ class SheddingGraph:
         return edge in self.by_key or edge in self.by_value
 
     @property
+    def by_priority(self) -> tuple[Sink, ...]:
+        """The sinks, the greatest priority first."""
+        return tuple(sorted(self.sinks.values(), key=lambda sink: (-sink.priority, sink.name)))
+
+    @property
     def edges(self) -> tuple[Edge, ...]:
         """All edges, those of sources first, in topological order."""
         starts = [*self.sources.items(), *self.tasks.items()]
@@ -101,10 +106,6 @@ class SheddingGraph:
             message = f"this edge is not declared{did_you_mean(str(edge), known)}"
             raise InputError([Fault("edge", str(edge), ", ".join(known), message)])
         return edge
-
-    def edges_after(self, edge: Edge) -> tuple[Edge, ...]:
-        """The edges that records can still pass after this one, in topological order."""
-        return self.edges_from(edge.end)
 
     def edges_from(self, start: str) -> tuple[Edge, ...]:
         """The edges that records of a source, a task or a sink can pass, in topological order."""

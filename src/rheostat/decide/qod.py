@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from rheostat.config.shedding import Edge, SheddingGraph
@@ -146,8 +147,7 @@ class QodController:
         for priority in sorted(groups, reverse=True):
             slack = {}
             for node, there in groups[priority].items():
-                more = [_more(states[each.task], _greatest(self._tasks[each.task], desired)) for each in there]
-                slack[node] = sum(more) - left[node]  # [3.14]
+                slack[node] = sum([self._missing(each, desired, states) for each in there]) - left[node]  # [3.14]
             for node in sorted(slack, key=lambda name: -slack[name]):
                 yield groups[priority][node]
 
@@ -159,16 +159,22 @@ class QodController:
         states: Mapping[Place, TaskState],
     ) -> None:
         """Share what is left of a node among the instances of one priority [Algorithm 3.4]."""
-        tasks, many = self._tasks, len(group)
-        wanted = [(_more(states[each.task], _greatest(tasks[each.task], desired)), each) for each in group]
-        for done, (_, instance) in enumerate(sorted(wanted, key=lambda pair: pair[0])):
-            task, state = tasks[instance.task], states[instance.task]
-            share = min(_more(state, _greatest(task, desired)), left[instance.node] / (many - done))
-            accuracy = self._reached(task, state, share)
+        ascending = sorted(group, key=lambda each: self._missing(each, desired, states))
+        for done, instance in enumerate(ascending):
+            task = self._tasks[instance.task]
+            missing = self._missing(instance, desired, states)  # what came before may have lowered it
+            share = min(missing, left[instance.node] / (len(group) - done))
+            accuracy = self._reached(task, states[instance.task], share)
             for sink in task.sinks:
                 if accuracy < desired[sink]:
                     desired[sink] = accuracy
             left[instance.node] -= share
+
+    def _missing(self, instance: Instance, desired: Mapping[Place, float], states: Mapping[Place, TaskState]) -> float:
+        """diffReq(t) [3.13]: processor time for maxAc(t) [3.6, 3.11] beyond that for the minimum [3.10]."""
+        state = states[instance.task]
+        greatest = max([desired[sink] for sink in self._tasks[instance.task].sinks])
+        return max(0.0, required_cpu(greatest, state.accuracy, state.cpu) - state.least)
 
     def _reached(self, task: Task, state: TaskState, share: float) -> float:
         """The accuracy with so much time beyond the minimum's. Never less than what was promised [ours]."""
@@ -177,16 +183,6 @@ class QodController:
         if state.cpu == 0:
             return 1.0  # no node's time limits it
         return max(task.minimum, obtained_accuracy(state.least + share, state.accuracy, state.cpu))
-
-
-def _greatest(task: Task, desired: Mapping[Place, float]) -> float:
-    """maxAc(t) [3.6]."""
-    return max([desired[sink] for sink in task.sinks])
-
-
-def _more(state: TaskState, accuracy: float) -> float:
-    """diffReq(t) [3.13]: processor time for this accuracy beyond that for the minimum [3.10, 3.11]."""
-    return max(0.0, required_cpu(accuracy, state.accuracy, state.cpu) - state.least)
 
 
 def _available(readings: Readings) -> dict[str, float]:
@@ -206,16 +202,19 @@ def choose_moves(
     the greatest priority and the largest first. ``lacks`` does not change meanwhile (the document lowers it in the
     loop, and its own example would come out otherwise).
     """
+
+    def priority(instance: Instance) -> int:
+        return tasks[instance.task].priority
+
     candidates, released = list[Instance](), 0.0
-    ascending = sorted(instances, key=lambda each: tasks[each.task].priority)
-    for number, instance in enumerate(ascending):
-        priority = tasks[instance.task].priority
-        if released >= lacks and (number == 0 or tasks[ascending[number - 1].task].priority != priority):
+    for _, equals in groupby(sorted(instances, key=priority), key=priority):
+        if released >= lacks:
             break
-        candidates.append(instance)
-        released += states[instance.task].least
+        whole = list(equals)
+        candidates += whole
+        released += sum([states[each.task].least for each in whole])
     chosen = []
-    for instance in sorted(candidates, key=lambda each: (-tasks[each.task].priority, -states[each.task].least)):
+    for instance in sorted(candidates, key=lambda each: (-priority(each), -states[each.task].least)):
         least = states[instance.task].least
         if released - least >= lacks - _ROUNDING:
             released -= least

@@ -1,7 +1,8 @@
 """The model of Stream Economics [S3, chapter 3]: what accuracy a task has, and what processor time buys.
 
-Each equation is a function that bears its number. Accuracies are shares of the offered records, in [0, 1]. Processor
-time is in cores: 1.0, the document's 100 %, is one core, which is also the most that one instance of a task can use.
+Each equation is a function that bears its number; 3.3, 3.15 and 3.16 are in :mod:`rheostat.decide.shedding`.
+Accuracies are shares of the offered records, in [0, 1]. Processor time is in cores: 1.0, the document's 100 %, is one
+core, which is also the most that one instance of a task can use.
 """
 
 from __future__ import annotations
@@ -99,15 +100,6 @@ def tasks_of(graphs: Mapping[str, SheddingGraph]) -> dict[Place, Task]:
                 down=tuple(Place(app, end) for end in graph.tasks.get(name, ())),
             )
     return found
-
-
-def wanted_accuracy(above: Sequence[tuple[float, float]]) -> float:
-    """ac(t) [3.3], from the wanted accuracy and the d of each edge that leads to it; of a source of records, 1.
-
-    >>> wanted_accuracy([(0.8, 1.0), (0.8, 0.5)]), wanted_accuracy([])
-    (0.6000000000000001, 1.0)
-    """
-    return sum(accuracy * share for accuracy, share in above) / len(above) if above else 1.0
 
 
 def current_accuracy(local: float, above: Iterable[float]) -> float:

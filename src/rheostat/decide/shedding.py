@@ -58,7 +58,7 @@ class SheddingState:
     """What is remembered of shedding.
 
     Attributes:
-        wanted: accuracy of each sink; empty: everything is kept.
+        wanted: accuracy of each sink; None: everything is kept.
         shed_at: when records were last dropped.
         executors: number at which ``work`` was done.
         work: newest last.
@@ -116,10 +116,9 @@ def plan_shedding(
         reason = replace(reason, text=f"{reason.text}: {', '.join(parts)}{short}")
     dropped = any(each.kept < each.offered for each in edges)
     shed_at = assessment.at if dropped or (sheds and offered) else state.shed_at
-    by_priority = sorted(graph.sinks.values(), key=lambda each: (-each.priority, each.name))
     sinks = [
         SinkAccuracy(sink.name, sink.minimum_accuracy, wanted[sink.name], measured.get(sink.name))
-        for sink in by_priority
+        for sink in graph.by_priority
     ]
     state = replace(state, wanted=wanted if sheds and acts else None, shed_at=shed_at, by_value=by_value)
     return SheddingPlan(tuple(sinks), keep, reason, above), state
@@ -183,6 +182,15 @@ def _count_offered(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> int:
 # Accuracies
 
 
+def wanted_accuracy(above: Sequence[tuple[float, float]]) -> float:
+    """ac(t) [3.3], from the accuracy before each edge that leads to it and the edge's d; of a source of records, 1.
+
+    >>> wanted_accuracy([(0.8, 1.0), (0.8, 0.5)]), wanted_accuracy([])
+    (0.6000000000000001, 1.0)
+    """
+    return sum(accuracy * share for accuracy, share in above) / len(above) if above else 1.0
+
+
 def measure_accuracy(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> dict[str, float]:
     """Accuracy of each sink by kept ÷ offered of the edges [S3, eq. 3.3, with measured shares in place of d].
 
@@ -200,9 +208,9 @@ def measure_accuracy(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> dict[
         into = [(accuracy[edge.start], known.get(str(edge))) for edge in graph.edges if edge.end == name]
         active = [(before, count) for before, count in into if count is None or count.offered]
         parts = [
-            before * count.kept / count.offered for before, count in active if before is not None and count is not None
+            (before, count.kept / count.offered) for before, count in active if before is not None and count is not None
         ]
-        accuracy[name] = sum(parts) / len(parts) if parts and len(parts) == len(active) else None
+        accuracy[name] = wanted_accuracy(parts) if parts and len(parts) == len(active) else None
     return {name: found for name in graph.sinks if (found := accuracy[name]) is not None}
 
 
@@ -218,8 +226,7 @@ def spread_accuracy(graph: SheddingGraph, mean: float) -> dict[str, float]:
     """
     accuracy = {name: sink.minimum_accuracy for name, sink in graph.sinks.items()}
     left = mean * len(accuracy) - sum(accuracy.values())
-    by_priority = sorted(graph.sinks.values(), key=lambda sink: -sink.priority)
-    for _, equals in groupby(by_priority, key=lambda sink: sink.priority):
+    for _, equals in groupby(graph.by_priority, key=lambda sink: sink.priority):
         sinks = [sink.name for sink in equals]
         level = _find_level(sorted(accuracy[name] for name in sinks), left)
         raised = {name: max(accuracy[name], level) for name in sinks}

@@ -22,7 +22,6 @@ from rheostat.text import percent
 _SOURCE, _SINK = "records", "counts"
 _OVERLOAD = 1.6
 """Peak rate ÷ what the greatest number of executors carries."""
-_RISE_S, _PLATEAU_S, _FALL_S, _CALM_S = 20.0, 90.0, 10.0, 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +35,10 @@ class OverloadPlan(DemoPlan):
 
     source: str = FORMAT
     executors: tuple[int, int] = (1, 2)
-    rise_s: float = _RISE_S
-    plateau_s: float = _PLATEAU_S
-    fall_s: float = _FALL_S
-    calm_s: float = _CALM_S
+    rise_s: float = 20.0
+    plateau_s: float = 90.0
+    fall_s: float = 10.0
+    calm_s: float = 30.0
     orders: Path | None = None
     minimum_accuracy: float = 0.4
 

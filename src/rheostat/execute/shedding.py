@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from rheostat.errors import ActuationError
 from rheostat.model import SheddingPlan
-from rheostat.spark.orders import Orders, write_orders
+from rheostat.spark.orders import Orders, now_ms, write_orders
 
 _LEAST_VALID_S = 60.0
 _VALID_SAMPLES = 4
@@ -34,11 +33,11 @@ class KeepOrders:
         keep, above = ({}, {}) if plan is None else (plan.keep, plan.above)
         if not keep and not self._is_written:
             return
-        now_ms = time.time_ns() // 1_000_000
+        now = now_ms()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._number = max(self._number + 1, now_ms)  # also where the clock was set back
-            until_ms = now_ms + self._valid_ms
+            self._number = max(self._number + 1, now)  # also where the clock was set back
+            until_ms = now + self._valid_ms
             write_orders(self._path, Orders(number=self._number, until_ms=until_ms, keep=keep, above=above))
         except OSError as error:
             message = f"the orders of the sources cannot be written: {error}"

@@ -189,6 +189,10 @@ class Lab:
         """Pids of all running processes of this lab, with executors and their Python."""
         return self._processes.running() if self._processes else []
 
+    def executor_pids(self) -> list[int]:
+        """Pids of the executors' JVMs, oldest first."""
+        return sorted(pid for pid in self.running() if _is_executor(pid))
+
     def close(self, *, failed: bool = False) -> None:
         """Stop everything and remove its files; ``failed`` keeps the logs. May be called more than once."""
         if self._folder is None:
@@ -247,6 +251,15 @@ class Lab:
         self.cluster.start()
         for _ in range(self.spec.workers):
             self.cluster.add_worker()
+
+
+def _is_executor(pid: int) -> bool:
+    import psutil
+
+    try:
+        return "CoarseGrainedExecutorBackend" in " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return False
 
 
 def _nearest_existing(folder: Path) -> Path:

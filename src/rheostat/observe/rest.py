@@ -201,18 +201,18 @@ def position(checkpoint: Path) -> Position:
     """
     log = checkpoint / "offsets"
     try:
-        committed, planned = _latest_batch(checkpoint / "commits"), _latest_batch(log)
+        committed, planned = (max(list_batches(each), default=None) for each in (checkpoint / "commits", log))
         if planned is None:
             message = f"no batch has been planned in {checkpoint}"
             raise UnavailableError(message)
-        ends = _log_entry(log / str(planned))
+        ends = read_offsets(log / str(planned))
         if committed == planned:
             return Position(planned, running=False, started_s=None, committed=ends, planned=ends)
         if committed is None:
             folders = [checkpoint / "sources" / str(number) for number in range(len(ends))]
             starts = tuple(_first_offset(folder / "0", end) for folder, end in zip(folders, ends, strict=True))
         else:
-            starts = _log_entry(log / str(committed))
+            starts = read_offsets(log / str(committed))
         planned_at = (log / str(planned)).stat().st_mtime
         return Position(planned, running=True, started_s=planned_at, committed=starts, planned=ends)
     except OSError as error:
@@ -233,7 +233,8 @@ def offset_log_entry(text: str) -> tuple[object, ...]:
     return tuple(None if line == "-" else json.loads(line) for line in lines[1:])
 
 
-def _log_entry(file: Path) -> tuple[object, ...]:
+def read_offsets(file: Path) -> tuple[Any, ...]:
+    """The offsets at which a batch ends, one for each source; raises as :func:`offset_log_entry`."""
     return offset_log_entry(file.read_text(encoding="utf-8"))
 
 
@@ -246,7 +247,6 @@ def _first_offset(file: Path, end: object) -> object:
     return json.loads(offset) if version == "v1" and offset.startswith("{") else None
 
 
-def _latest_batch(folder: Path) -> int | None:
-    if not folder.is_dir():
-        return None
-    return max((int(file.name) for file in folder.iterdir() if file.name.isdecimal()), default=None)
+def list_batches(folder: Path) -> list[int]:
+    """The batches in a log of a checkpoint (``commits``, ``offsets``), ascending."""
+    return sorted(int(file.name) for file in folder.iterdir() if file.name.isdecimal()) if folder.is_dir() else []

@@ -67,9 +67,9 @@ def verify(out: str | Path) -> SinkTotals:
     Raises:
         InputError: there is no such folder.
     """
-    complete, incomplete = _find_batches(out)
+    complete, incomplete = find_batches(out)
     newest: dict[tuple[Any, ...], tuple[int, ...]] = {}
-    for table in _read_tables(complete, _GROUP + _SUMS):
+    for table in read_tables(complete, _GROUP + _SUMS):
         keys = zip(*(table.column(name).to_pylist() for name in _GROUP), strict=True)
         totals = zip(*(table.column(name).to_pylist() for name in _SUMS), strict=True)
         newest.update(zip(keys, totals, strict=True))
@@ -92,14 +92,14 @@ class RecordTotals:
 
 def verify_records(out: str | Path) -> RecordTotals:
     """Sum up a sink of records, by their column ``id``, without Spark; see :func:`verify`."""
-    complete, incomplete = _find_batches(out)
+    complete, incomplete = find_batches(out)
     checksum = IdChecksum()
-    for table in _read_tables(complete, ["id"]):
+    for table in read_tables(complete, ["id"]):
         checksum = checksum.add_many(table.column("id").to_numpy())
     return RecordTotals(checksum, len(complete), incomplete)
 
 
-def _find_batches(out: str | Path) -> tuple[list[Path], tuple[str, ...]]:
+def find_batches(out: str | Path) -> tuple[list[Path], tuple[str, ...]]:
     """Complete batches in order, and the names of the others."""
     folder = Path(out)
     if not folder.is_dir():
@@ -109,7 +109,8 @@ def _find_batches(out: str | Path) -> tuple[list[Path], tuple[str, ...]]:
     return complete, tuple(batch.name for batch in batches if batch not in complete)
 
 
-def _read_tables(batches: list[Path], columns: list[str]) -> Iterator[pa.Table]:
+def read_tables(batches: list[Path], columns: list[str]) -> Iterator[pa.Table]:
+    """The files of these batches."""
     from pyarrow import parquet
 
     for batch in batches:

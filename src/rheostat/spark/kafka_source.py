@@ -44,7 +44,7 @@ from rheostat.spark.kafka_options import EARLIEST, FORMAT, LATEST, Bound, KafkaO
 from rheostat.spark.kafka_reader import ReadSettings, read_piece
 from rheostat.spark.kafka_topics import KafkaTopics
 from rheostat.spark.keep import ABOVE, DRAW, IDENTITY
-from rheostat.spark.orders import Orders, OrdersFile
+from rheostat.spark.orders import Orders, OrdersFile, now_ms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,7 +185,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if self._is_paused():
             return start
-        orders = None if self._orders is None else self._orders.read(_now_ms())
+        orders = None if self._orders is None else self._orders.read(now_ms())
         known = positions_of(start)
         try:
             latest = self._kafka.latest() if self._end is None else self._end
@@ -235,7 +235,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _is_paused(self) -> bool:
         """Whether no batch may begin. A query that reads what is there waits: without a batch it would end."""
-        while self._orders is not None and self._orders.is_paused(_now_ms()):
+        while self._orders is not None and self._orders.is_paused(now_ms()):
             if self._end is None:
                 return True
             time.sleep(_LOOK_S)
@@ -261,10 +261,6 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.places is None:  # not in __init__: the reader is pickled to the executors
             self.places = Places(self._options)
         return self.places
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def _plan(begin: Positions, orders: Orders | None, edge: str | None) -> BatchPlan:

@@ -6,7 +6,6 @@ so Py4J, can call. What these calls do was tried on Spark 4.2.0 standalone; the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rheostat.errors import ActuationError
 from rheostat.spark.jvm import DriverJvm, executor_age, option_of, stored_stages, translate_errors
 from rheostat.spark.kafka_options import FORMAT
-from rheostat.spark.orders import Pause
+from rheostat.spark.orders import Pause, now_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +87,7 @@ class SparkLevers:
             return False
         self._pause = Pause(named, longest_s)
         with _writing_orders():
-            self._pause.begin(int(time.time() * 1000))
+            self._pause.begin(now_ms())
         return True
 
     def resume(self) -> None:

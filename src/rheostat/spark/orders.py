@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rheostat.config.shedding import WHOLE
 from rheostat.errors import Fault, InputError, did_you_mean
@@ -78,7 +80,7 @@ def parse_orders(text: str) -> Orders:
         ("records", 1, False),
     ):
         value = given.get(name)
-        if not (_is_count(value, least) or (value is None and not is_needed)):
+        if not (is_count(value, least) or (value is None and not is_needed)):
             faults.append(Fault(f"orders.{name}", repr(value), f"an integer ≥ {least}", "the order is not understood"))
     if not isinstance(given.get("paused", False), bool):
         faults.append(Fault("orders.paused", repr(given["paused"]), "true, false", "the order is not understood"))
@@ -86,11 +88,7 @@ def parse_orders(text: str) -> Orders:
     if not isinstance(keep, dict):
         faults.append(Fault("orders.keep", repr(keep), '{"edge": 0 to 1000000, …}', "the order is not understood"))
     else:
-        faults += [
-            Fault(f"orders.keep.{edge}", repr(value), f"an integer from 0 to {WHOLE}", "the share is out of range")
-            for edge, value in keep.items()
-            if not (_is_count(value, 0) and value <= WHOLE)
-        ]
+        faults += share_faults("orders.keep", keep)
     above = given.get("above", {})
     if not (isinstance(above, dict) and all(_is_threshold(each) for each in above.values())):
         allowed = '{"edge": [value, 0 to 1000000], …}'
@@ -106,11 +104,25 @@ def _is_threshold(given: object) -> bool:
         return False
     value, tied = given
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return is_number and _is_count(tied, 0) and tied <= WHOLE
+    return is_number and is_count(tied, 0) and tied <= WHOLE
 
 
-def _is_count(value: object, least: int) -> bool:
+def share_faults(field_name: str, keep: Mapping[str, Any]) -> list[Fault]:
+    """A fault for each share that is no integer from 0 to 10⁶."""
+    return [
+        Fault(f"{field_name}.{edge}", repr(value), f"an integer from 0 to {WHOLE}", "the share is out of range")
+        for edge, value in keep.items()
+        if not (is_count(value, 0) and value <= WHOLE)
+    ]
+
+
+def is_count(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def now_ms() -> int:
+    """The time that orders end by: milliseconds of the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 def write_orders(path: Path | str, orders: Orders) -> None:

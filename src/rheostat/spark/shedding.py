@@ -90,7 +90,7 @@ class Shedding:
             raise InputError([Fault("source", source, allowed, "this source is not declared")])
         ends = self.graph.sources[source] if to is None else (self.graph.edge(source, to).end,)
         first = [Edge(source, end) for end in ends]
-        after = dict.fromkeys(edge for each in first for edge in self.graph.edges_after(each))
+        after = dict.fromkeys(edge for each in first for edge in self.graph.edges_from(each.end))
         by_reader = len(first) == 1 and not self.graph.drops_itself(first[0])
         limited = list(after) if by_reader else [*first, *after]
         options = {"orders": str(self.orders), "edges": ",".join(map(str, limited))}
@@ -153,7 +153,7 @@ class Shedding:
         faults += [
             Fault("start", str(edge), "edges that drop at random", "drop before foreachBatch at this edge")
             for edge in edges
-            if edge in self.graph.by_value or edge in self.graph.by_key
+            if self.graph.drops_itself(edge)
         ]
         if faults:
             raise InputError(faults)
@@ -191,8 +191,8 @@ class Shedding:
             allowed = "edges that drop at random"
             raise InputError([Fault("path", ", ".join(unfair), allowed, "what is kept by value has no weight")])
         weight = F.lit(1.0)
-        for start, end in path:
-            limit = F.col(IDENTITY)[str(self.graph.edge(start, end))]
+        for edge in edges:
+            limit = F.col(IDENTITY)[str(edge)]
             share = (limit.cast("double") + F.lit(2.0**63)) / F.lit(2.0**64)
             weight = weight / F.when(limit == F.lit(KEEP_ALL), F.lit(1.0)).otherwise(share)
         return weight

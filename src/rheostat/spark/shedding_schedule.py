@@ -28,6 +28,7 @@ from rheostat.config.shedding import WHOLE, SheddingGraph
 from rheostat.errors import Fault, InputError, RheostatError, UnavailableError, did_you_mean
 from rheostat.files import replace_text
 from rheostat.spark.keep import ABOVE, DRAW, IDENTITY, signed_limit
+from rheostat.spark.orders import is_count, share_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -174,7 +175,7 @@ def parse_schedule(text: str) -> Entries:
         faults.append(Fault("schedule.schema", repr(schema), SCHEDULE_SCHEMA, "the schedule is of another version"))
     after = 0
     for first, keep in entries:
-        if not _is_integer(first, after):
+        if not is_count(first, after):
             allowed = f"an integer ≥ {after}"
             faults.append(Fault("schedule.entries", repr(first), allowed, "entries are in the order of their batches"))
         else:
@@ -216,15 +217,7 @@ def _path(folder: str, query_id: str) -> Path:
 def _check_shares(keep: object) -> list[Fault]:
     if not isinstance(keep, Mapping):
         return [Fault("keep", repr(keep), '{"edge": 0 to 1000000, …}', "the shares are not understood")]
-    return [
-        Fault(f"keep.{edge}", repr(share), f"an integer from 0 to {WHOLE}", "the share is out of range")
-        for edge, share in keep.items()
-        if not (_is_integer(share, 0) and share <= WHOLE)
-    ]
-
-
-def _is_integer(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return share_faults("keep", keep)
 
 
 def _last_ended(query: StreamingQuery) -> int:

@@ -21,20 +21,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from rheostat.config.shedding import WHOLE, Sink, declare_shedding
 from rheostat.errors import PartFailedError
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.load.kafka_sink import ensure_topic
+from rheostat.observe.rest import list_batches, read_offsets
 from rheostat.pipelines.running import base_conf, finish, open_session
-from rheostat.pipelines.sink import make_writer
+from rheostat.pipelines.sink import find_batches, make_writer, read_tables
 from rheostat.research.bench.harness import Bench, Metric, Watch, ignore_progress, lab_and_folder, load_note, until
-from rheostat.spark.kafka_offsets import offset_to_json, pieces_between, plan_of, positions_of
+from rheostat.spark.kafka_offsets import pieces_between, plan_of, positions_of
 from rheostat.spark.keep import is_kept, seed_of
-from rheostat.spark.orders import Orders, write_orders
+from rheostat.spark.orders import Orders, now_ms, write_orders
 from rheostat.spark.shedding import Shedding
 
 TOPIC, EDGE = "killed", "clicks>counts"
@@ -95,7 +94,6 @@ class _Stage:
         self._orders, self._checkpoint = folder / "orders.json", folder / "checkpoint"
         self._ended = threading.Event()
         self._starts, self._ordered = 0, -1
-        self._kept_running = True
         self._driver = self._start_driver()
 
     def play(self, watch: Watch) -> Counter[str]:
@@ -136,7 +134,7 @@ class _Stage:
             self._driver.signal(signal.SIGKILL)
             return True
         if kind == "executor":
-            executors = [pid for pid in self._lab.running() if _is_executor(pid)]
+            executors = self._lab.executor_pids()
             if executors:
                 os.kill(self._random.choice(executors), signal.SIGKILL)
             return bool(executors)
@@ -158,8 +156,8 @@ class _Stage:
         if commits // 2 != self._ordered:
             self._ordered = commits // 2
             keep = {EDGE: self._random.choice([*SHARES, self._random.randrange(WHOLE)])}
-            now_ms = time.time_ns() // 1_000_000
-            write_orders(self._orders, Orders(number=now_ms, until_ms=now_ms + 3_600_000, keep=keep))
+            now = now_ms()
+            write_orders(self._orders, Orders(number=now, until_ms=now + 3_600_000, keep=keep))
         return True
 
     def _start_driver(self) -> Part:
@@ -179,19 +177,12 @@ class _Stage:
         return self._lab.run_part(f"driver-{self._starts}", launch)
 
     def _commits(self) -> int:
-        return len(_numbered(self._checkpoint / "commits"))
+        return len(list_batches(self._checkpoint / "commits"))
 
     def _has_read_everything(self) -> bool:
-        commits = _numbered(self._checkpoint / "commits")
+        commits = list_batches(self._checkpoint / "commits")
         reached = positions_of(_offset(self._checkpoint, commits[-1])) if commits else {}
         return {number: end for (_, number), end in reached.items()} == _ends(self._lab.broker.bootstrap)
-
-
-def _is_executor(pid: int) -> bool:
-    try:
-        return "CoarseGrainedExecutorBackend" in " ".join(psutil.Process(pid).cmdline())
-    except psutil.Error:
-        return False
 
 
 def _produce(bootstrap: str, rate: float, ended: threading.Event) -> None:
@@ -243,13 +234,9 @@ def _take(consumer: Any, found: dict[Place, int]) -> int:
     return len(found)
 
 
-def _numbered(folder: Path) -> list[int]:
-    return sorted(int(file.name) for file in folder.glob("*") if file.name.isdecimal()) if folder.is_dir() else []
-
-
 def _offset(checkpoint: Path, batch: int) -> dict[str, Any]:
-    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-    return dict(json.loads(lines[-1]))
+    (end,) = read_offsets(checkpoint / "offsets" / str(batch))
+    return dict(end)
 
 
 def _expected(checkpoint: Path, topic: Mapping[Place, int]) -> tuple[Counter[Place], int, int]:
@@ -258,8 +245,8 @@ def _expected(checkpoint: Path, topic: Mapping[Place, int]) -> tuple[Counter[Pla
     A record that no batch has read is expected too: then it is missing.
     """
     expected, read, shares = Counter[Place](), Counter[Place](), set[int]()
-    start = offset_to_json({("", 0): 0})
-    batches = _numbered(checkpoint / "commits")
+    start = dict[str, Any]()
+    batches = list_batches(checkpoint / "commits")
     for batch in batches:
         end = _offset(checkpoint, batch)
         keep = plan_of(end).keep.get(EDGE, WHOLE)
@@ -279,13 +266,10 @@ def _expected(checkpoint: Path, topic: Mapping[Place, int]) -> tuple[Counter[Pla
 
 def _read_sink(out: Path) -> Iterator[tuple[Place, int]]:
     """Place and id of each record in the complete batches."""
-    from pyarrow import parquet
-
-    for batch in out.glob("batch=*"):
-        for file in batch.glob("*.parquet") if (batch / "_SUCCESS").exists() else ():
-            table = parquet.ParquetFile(file).read()
-            rows = zip(*(table.column(name).to_pylist() for name in ("partition", "offset", "id")), strict=True)
-            yield from (((partition, offset), number) for partition, offset, number in rows)
+    columns, (complete, _) = ["partition", "offset", "id"], find_batches(out)
+    for table in read_tables(complete, columns):
+        rows = zip(*(table.column(name).to_pylist() for name in columns), strict=True)
+        yield from (((partition, offset), number) for partition, offset, number in rows)
 
 
 def _figures(

@@ -43,7 +43,7 @@ from rheostat.research.bench.harness import (
 )
 from rheostat.spark.kafka_options import FORMAT
 from rheostat.spark.kafka_source import register
-from rheostat.spark.orders import Orders, write_orders
+from rheostat.spark.orders import Orders, now_ms, write_orders
 from rheostat.spark.shedding import Shedding
 from rheostat.spark.shedding_schedule import SheddingSchedule
 
@@ -182,7 +182,7 @@ class _Bed:
         for share in SHARES:
             self.watch(0, 0, f"shedding at {share / WHOLE:g}")
             path = self.folder / f"orders-{share}.json"
-            write_orders(path, Orders(number=1, until_ms=int(time.time() * 1000) + _YEAR_MS, keep={EDGE: share}))
+            write_orders(path, Orders(number=1, until_ms=now_ms() + _YEAR_MS, keep={EDGE: share}))
             sheds = self._load(OURS, size, edge=EDGE, orders=str(path))
             found["shares"][str(share)] = self._time_pairs(self._load(OURS, size), sheds, f"{share}")
         for share in SCHEDULED_SHARES:
