@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.decide.test_shedding import graphs
 
-from rheostat.config.shedding import WHOLE, SheddingGraph, Sink, declare_shedding
-from rheostat.decide.qod import QodController, QodPlan, Readings, choose_moves, choose_node
+from rheostat.config.shedding import WHOLE, Edge, SheddingGraph, Sink, declare_shedding
+from rheostat.decide.qod import Move, QodController, QodPlan, Readings, WarmUps, choose_moves, choose_node
 from rheostat.decide.qod_model import Instance, NodeLoad, Place, Task, TaskState, measure_tasks, tasks_of
 from rheostat.decide.shedding import measure_accuracy
 from rheostat.model import EdgeCount
@@ -20,20 +20,16 @@ Q = Place("app", "q")
 
 
 def one_task(priority: int, number: int) -> Task:
-    place = Place("app", f"t{number}")
-    return Task(place, priority, 0.5, (place,), (), (), ())
+    return Task(Place("app", f"t{number}"), priority, 0.5, (number,), (), ())
 
 
 @pytest.mark.parametrize("rounds", [1.0, 1e-3])
 def test_the_example_of_algorithm_3_3(rounds):
     """Release 40 %: all but (20 %, 4) and (40 %, 3) move."""
     given = [(20, 4), (10, 3), (40, 3), (10, 2), (10, 2), (10, 1)]
-    tasks = {task.place: task for task in (one_task(priority, n) for n, (_, priority) in enumerate(given))}
-    least = [percent / 100 * rounds for percent, _ in given]
-    states = {place: TaskState(1.0, cpu, cpu) for place, cpu in zip(tasks, least, strict=True)}
-    instances = [Instance(place, "n", 1.0, 0.1) for place in tasks]
-    chosen = choose_moves(0.4 * rounds, instances, tasks, states)
-    assert sorted(each.task.name for each in chosen) == ["t1", "t3", "t4", "t5"]
+    tasks = [one_task(priority, number) for number, (_, priority) in enumerate(given)]
+    states = [TaskState(1.0, 0.1, percent / 100 * rounds) for percent, _ in given]
+    assert sorted(choose_moves(0.4 * rounds, range(6), tasks, states)) == [1, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -97,10 +93,9 @@ def test_other_processes_leave_less():
 def test_the_slowest_instance_decides_and_what_comes_before_limits_what_follows():
     graph = declare_shedding([Sink("q", 0, 0.2)], {"s": ["t"]}, {"t": ["q"]})
     into, on = graph.edges
-    instances = [Instance(Place("app", "t"), "a", 30.0, 0.9), Instance(Place("app", "t"), "b", 45.0, 0.7)]
-    instances.append(Instance(Q, "a", 37.5, 0.2))
-    states = measure_tasks(tasks_of({"app": graph}), instances, {("app", into): 100.0, ("app", on): 75.0})
-    one, other = states[Place("app", "t")], states[Q]
+    two = [Instance(Place("app", "t"), "a", 30.0, 0.9), Instance(Place("app", "t"), "b", 45.0, 0.7)]
+    running = [two, [Instance(Q, "a", 37.5, 0.2)]]
+    one, other = measure_tasks(tasks_of({"app": graph}), running, {("app", into): 100.0, ("app", on): 75.0})
     assert [one.accuracy, one.cpu, one.least] == pytest.approx([0.6, 0.9, 0.3])
     assert [other.accuracy, other.cpu, other.least] == pytest.approx([0.3, 0.2, 0.2 * 0.2 / 0.3])
 
@@ -133,8 +128,9 @@ def measured(draw: st.DrawFn) -> tuple[SheddingGraph, Readings]:
         NodeLoad(f"n{n}", draw(st.sampled_from([0.5, 1.0, 2.0, 4.0])), 0.0) for n in range(draw(st.integers(1, 3)))
     ]
     instances = list[Instance]()
-    for place in tasks_of({"app": graph}):
+    for task in tasks_of({"app": graph}):
         for _ in range(draw(st.integers(1, 2))):
+            place = task.place
             node, rate = draw(st.sampled_from(nodes)), draw(st.sampled_from([0.0, 10.0, 60.0, 100.0]))
             instances.append(Instance(place, node.name, rate, draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))))
     used = {node.name: sum(each.cpu for each in instances if each.node == node.name) for node in nodes}
@@ -158,7 +154,9 @@ def test_promises_are_kept_and_what_reaches_a_sink_is_what_it_is_to_get(given_, 
 def test_a_cycle_moves_only_from_nodes_that_lack_time_to_nodes_that_have_it(given_):
     graph, readings = given_
     tasks = tasks_of({"app": graph})
-    states = measure_tasks(tasks, readings.instances, readings.out_rates)
+    running = [[each for each in readings.instances if each.task == task.place] for task in tasks]
+    measured_states = measure_tasks(tasks, running, readings.out_rates)
+    states = {task.place: state for task, state in zip(tasks, measured_states, strict=True)}
     plan = QodController({"app": graph}).run(readings)
     own = {node.name: sum(each.cpu for each in readings.instances if each.node == node.name) for node in readings.nodes}
     free = {node.name: node.cores - max(0.0, node.cpu - own[node.name]) for node in readings.nodes}
@@ -216,3 +214,72 @@ def test_a_cycle_without_changes_is_a_fixed_point(given_):
     readings = Readings([NodeLoad("n", 2.0, used)], instances, {("app", edge): 100.0 for edge in graph.edges})
     again = QodController({"app": graph}).run(readings)
     assert again.desired == pytest.approx(got, abs=1e-6)
+
+
+# Warm-up, and what waits
+
+
+def two_apps() -> tuple[QodController, list[Instance], dict[tuple[str, Edge], float]]:
+    """Two applications of one task each on one node of one core, which carries half of what comes."""
+    graphs = {app: declare_shedding([Sink("q", 0, 0.4)], {"s": ["q"]}) for app in ("old", "new")}
+    instances = [Instance(Place("old", "q"), "n", 50.0, 0.5, "1"), Instance(Place("new", "q"), "n", 50.0, 0.5, "2")]
+    return QodController(graphs), instances, {(app, Edge("s", "q")): 100.0 for app in graphs}
+
+
+def test_an_instance_warms_up_from_when_it_is_first_seen_until_it_reaches_its_minimum():
+    controller, instances, rates = two_apps()
+    state, warm = WarmUps(), []
+    for at, rate in [(0.0, 0.0), (5.0, 20.0), (10.0, 39.0), (15.0, 0.0)]:
+        readings = Readings([NodeLoad("n", 1.0, 1.0)], [instances[0], instances[1]._replace(in_rate=rate)], rates)
+        marked, state = controller.mark_warm_ups(readings, state, at, timeout_s=60.0)
+        warm.append([not each.warms for each in marked.instances])
+    assert warm == [[True, False], [True, False], [True, True], [True, True]]  # it warms up once
+
+
+def test_a_warm_up_ends_by_its_time_out_and_begins_anew_with_another_instance():
+    controller, (_, cold), rates = two_apps()
+    state, warms = WarmUps(), []
+    for at, name in [(0.0, "2"), (59.0, "2"), (60.0, "2"), (65.0, "3")]:
+        readings = Readings([NodeLoad("n", 1.0, 1.0)], [cold._replace(in_rate=0.0, id=name)], rates)
+        marked, state = controller.mark_warm_ups(readings, state, at, timeout_s=60.0)
+        warms.append(marked.instances[0].warms)
+    assert warms == [True, True, False, True]
+    assert list(state.since) == ["new/q/3"]
+
+
+def test_during_a_warm_up_all_on_the_node_run_at_their_minimum_and_nothing_moves_for_it():
+    controller, (old, cold), rates = two_apps()
+    starting = cold._replace(in_rate=0.0, cpu=0.0, warms=True)
+    nodes = [NodeLoad("n", 0.3, 0.3), NodeLoad("empty", 1.0, 0.0)]
+    plan = controller.run(Readings(nodes, [old._replace(cpu=0.3), starting], rates))
+    # currAc = 0 would ask for a whole core
+    assert plan.desired == {Place("old", "q"): 0.4, Place("new", "q"): 0.4}
+    assert plan.moves == ()
+
+
+def test_nothing_of_an_application_moves_while_a_part_of_it_warms_up():
+    graph = declare_shedding([Sink("q", 0, 0.5)], {"s": ["t"]}, {"t": ["q"]})
+    t, q = Place("app", "t"), Place("app", "q")
+    rates = {("app", edge): 100.0 for edge in graph.edges}
+    nodes = [NodeLoad("n", 0.2, 0.2), NodeLoad("m", 1.0, 0.0)]
+    busy, other = Instance(t, "n", 50.0, 0.4), Instance(q, "m", 50.0, 0.1)
+    controller = QodController({"app": graph})
+    assert controller.run(Readings(nodes, [busy, other], rates)).moves == (Move(t, "n", "m"),)
+    assert controller.run(Readings(nodes, [busy, other._replace(warms=True)], rates)).moves == ()
+
+
+def test_what_waits_is_worked_off_by_dropping_more_of_what_comes():
+    graph, edge = sink_of(0.1), Edge("s", "q")
+    known = Readings([NodeLoad("n", 1.0, 1.0)], [Instance(Q, "n", 50.0, 1.0)], {("app", edge): 100.0})
+    late = Readings(known.nodes, known.instances, known.out_rates, {("app", edge): 1000.0}, drain_s=10.0)
+    controller = QodController({"app": graph})
+    assert controller.run(known).desired[Q] == pytest.approx(0.5)
+    assert controller.run(late).desired[Q] == pytest.approx(0.25)  # of 200/s, of which half are those that wait
+
+
+def test_nothing_moves_to_work_off_what_waits():
+    graph, edge = sink_of(0.5), Edge("s", "q")
+    nodes = [NodeLoad("n", 0.5, 0.5), NodeLoad("m", 1.0, 0.0)]
+    late = Readings(nodes, [Instance(Q, "n", 50.0, 0.5)], {("app", edge): 100.0}, {("app", edge): 9000.0}, drain_s=10.0)
+    plan = QodController({"app": graph}).run(late)
+    assert (plan.moves, plan.desired[Q]) == ((), 0.5)

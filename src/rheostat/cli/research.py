@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rheostat.research.papers.results import Experiment
 
 
-EXPERIMENTS = ("s1", "s2", "s5")
+EXPERIMENTS = ("s1", "s2", "s3", "s5")
 _LIVE_EXPERIMENTS = ("s1", "s2")
 
 
@@ -30,7 +30,7 @@ def experiment(
         str | None,
         typer.Option(
             help="Parts, comma separated. Default: all. s1: 5.2 to 5.5, alarms; s2: outage, live, model; "
-            "s5: sine, spikes, day, fleet, incidents."
+            "s3: 1 to 5, kills, fairness; s5: sine, spikes, day, fleet, incidents."
         ),
     ] = None,
     trace: Annotated[
@@ -42,7 +42,9 @@ def experiment(
     ] = None,
     seed: Annotated[
         str | None,
-        typer.Option(help="Random seeds, comma separated. Default: s1, s5: 1 to 5; s2: 1 to 20; --live: the first."),
+        typer.Option(
+            help="Random seeds, comma separated. Default: s1, s3, s5: 1 to 5; s2: 1 to 20; --live: the first."
+        ),
     ] = None,
     jobs: common.Jobs = None,
     live: Annotated[
@@ -55,12 +57,17 @@ def experiment(
     """Repeat a paper's experiments on a simulated job. A refuted statement is not a failure of the command."""
     from rheostat.judge.request import seeds_of
     from rheostat.load.files import read_trace
-    from rheostat.research.papers import s1, s2, s5
+    from rheostat.research.papers import s1, s2, s3, s5
 
     faults: list[Fault] = []
     if name not in EXPERIMENTS:
         faults.append(_unknown("name", name, EXPERIMENTS))
-    known = {"s1": (s1.PARTS, s1.SEEDS), "s2": (s2.PARTS, s2.SEEDS), "s5": (s5.PARTS, s5.SEEDS)}
+    known = {
+        "s1": (s1.PARTS, s1.SEEDS),
+        "s2": (s2.PARTS, s2.SEEDS),
+        "s3": (s3.PARTS, s3.SEEDS),
+        "s5": (s5.PARTS, s5.SEEDS),
+    }
     allowed, usual = known.get(name, known["s1"])
     parts = list(allowed) if part is None else [piece.strip() for piece in part.split(",") if piece.strip()]
     on_cluster = live and name in _LIVE_EXPERIMENTS
@@ -87,11 +94,13 @@ def experiment(
 def _run_simulated(
     name: str, parts: Sequence[str], seeds: Sequence[int], processes: int, trace: Path | None, profiles: Path | None
 ) -> Experiment:
-    from rheostat.research.papers import s1, s2, s5
+    from rheostat.research.papers import s1, s2, s3, s5
 
     with progress_lines(f"experiment {name}") as watch:
         if name == "s2":
             return s2.experiment(parts, seeds, profiles, watch, processes)
+        if name == "s3":
+            return s3.experiment(parts, seeds, watch, processes)
         if name == "s5":
             return s5.experiment(parts, seeds, watch, processes)
         return s1.experiment(parts, seeds, trace, watch, processes)

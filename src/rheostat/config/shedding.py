@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from rheostat.errors import Fault, InputError, did_you_mean
@@ -54,7 +55,7 @@ class Sink:
     minimum_accuracy: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SheddingGraph:
     """A declared graph, checked.
 
@@ -76,12 +77,12 @@ class SheddingGraph:
         """Whether an edge chooses what it drops, so that nothing may be dropped at random before it."""
         return edge in self.by_key or edge in self.by_value
 
-    @property
+    @cached_property
     def by_priority(self) -> tuple[Sink, ...]:
         """The sinks, the greatest priority first."""
         return tuple(sorted(self.sinks.values(), key=lambda sink: (-sink.priority, sink.name)))
 
-    @property
+    @cached_property
     def edges(self) -> tuple[Edge, ...]:
         """All edges, those of sources first, in topological order."""
         starts = [*self.sources.items(), *self.tasks.items()]

@@ -7,8 +7,10 @@ non-drop probabilities of the edges [3.15, 3.16, in :func:`rheostat.decide.shedd
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heapreplace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from rheostat.decide.qod_model import (
     Place,
     Task,
     TaskState,
+    local_accuracy,
     measure_tasks,
     obtained_accuracy,
     required_cpu,
@@ -50,7 +53,7 @@ class QodPlan:
     desired: Mapping[Place, float]
     keep: Mapping[str, Mapping[str, int]]
     moves: tuple[Move, ...] = ()
-    short: Mapping[str, float] | None = None
+    short: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,38 @@ class Readings:
 
     Attributes:
         out_rates: records/s on each edge of an application, before its shedder.
+        backlogs: records that wait in the topic that an edge reads.
+        drain_s: time in which they are to be worked off; None: never, as in the document.
     """
 
     nodes: Sequence[NodeLoad]
     instances: Sequence[Instance]
     out_rates: Mapping[tuple[str, Edge], float]
+    backlogs: Mapping[tuple[str, Edge], float] = field(default_factory=dict)
+    drain_s: float | None = None
+
+    @property
+    def due_rates(self) -> Mapping[tuple[str, Edge], float]:
+        """The rates with which what waits is worked off, too [ours]: the document's would let it wait for good."""
+        if self.drain_s is None:
+            return self.out_rates
+        due = {edge: self.out_rates.get(edge, 0.0) + waits / self.drain_s for edge, waits in self.backlogs.items()}
+        return {**self.out_rates, **due}
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUps:
+    """What is remembered of instances, by application, task and id.
+
+    Attributes:
+        since: when each was first seen; None: it is warm.
+    """
+
+    since: Mapping[str, float | None] = field(default_factory=dict)
+
+
+_WARM = 0.9
+"""Part of its minimum accuracy from which on an instance counts as warm: rates vary."""
 
 
 class QodController:
@@ -78,148 +108,192 @@ class QodController:
     def __init__(self, graphs: Mapping[str, SheddingGraph], *, literal: bool = False) -> None:
         self._graphs, self._literal = graphs, literal
         self._tasks = tasks_of(graphs)
+        self._numbers = {task.place: number for number, task in enumerate(self._tasks)}
+
+    def mark_warm_ups(
+        self, readings: Readings, state: WarmUps, at: float, timeout_s: float
+    ) -> tuple[Readings, WarmUps]:
+        """Mark the instances that warm up [4.7]: from when they are first seen until they reach the minimum accuracy.
+
+        After ``timeout_s`` an instance counts as warm in any case.
+        """
+        count = Counter(instance.task for instance in readings.instances)
+        marked, since = list[Instance](), dict[str, float | None]()
+        for instance in readings.instances:
+            key = "/".join((*instance.task, instance.id))
+            began = state.since.get(key, at)
+            if began is not None:
+                task = self._tasks[self._numbers[instance.task]]
+                rate = sum([readings.out_rates.get(edge, 0.0) for edge in task.into])
+                reached = local_accuracy(instance.in_rate, count[instance.task], rate)
+                began = None if reached >= _WARM * task.minimum or at - began >= timeout_s else began
+            since[key] = began
+            marked.append(instance if began is None else instance._replace(warms=True))
+        return replace(readings, instances=marked), WarmUps(since)
 
     def run(self, readings: Readings) -> QodPlan:
         """One cycle [Algorithm 3.2]."""
-        states = measure_tasks(self._tasks, readings.instances, readings.out_rates)
-        available = _available(readings)
-        by_node: dict[str, list[Instance]] = {name: [] for name in available}
-        for instance in readings.instances:
-            by_node[instance.node].append(instance)
-        needed = {node: sum([states[each.task].least for each in there]) for node, there in by_node.items()}
-        moves, short = self._make_room(available, needed, by_node, states)
-        moved = {(move.task, move.node) for move in moves}
-        left = {node: max(0.0, cores - needed[node]) for node, cores in available.items()}
-        desired = {sink: 1.0 for task in self._tasks.values() for sink in task.sinks}
-        for group in self._by_priority(readings.instances, left, desired, states, moved):
-            self._spread(group, left, desired, states)
-        keep = {
-            app: edge_shares(graph, {name: desired[Place(app, name)] for name in graph.sinks})
-            for app, graph in self._graphs.items()
-        }
+        cycle = _Cycle(self._tasks, self._numbers, readings, literal=self._literal)
+        moves, short = cycle.make_room()
+        cycle.spread_all()
+        desired, keep = dict[Place, float](), dict[str, Mapping[str, int]]()
+        for app, graph in self._graphs.items():
+            wanted = {name: cycle.desired[self._numbers[Place(app, name)]] for name in graph.sinks}
+            keep[app] = edge_shares(graph, wanted)
+            desired |= {Place(app, name): accuracy for name, accuracy in wanted.items()}
         return QodPlan(desired, keep, tuple(moves), short)
 
-    def _make_room(
-        self,
-        available: Mapping[str, float],
-        needed: dict[str, float],
-        by_node: Mapping[str, list[Instance]],
-        states: Mapping[Place, TaskState],
-    ) -> tuple[list[Move], dict[str, float]]:
+
+class _Cycle:
+    """One cycle. Tasks go by their numbers; an instance, by its task and its node.
+
+    Instances move for the rates that last; what is left is shared by those that also work off what waits.
+
+    Attributes:
+        desired: accuracies of the sinks; those of other tasks are not used.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Task], numbers: Mapping[Place, int], readings: Readings, *, literal: bool
+    ) -> None:
+        self._tasks, self._literal = tasks, literal
+        running: list[list[Instance]] = [[] for _ in tasks]
+        self._by_node: dict[str, list[int]] = {node.name: [] for node in readings.nodes}
+        warm_up: list[tuple[int, str]] = []
+        for instance in readings.instances:
+            number = numbers[instance.task]
+            running[number].append(instance)
+            if instance.warms:
+                warm_up.append((number, instance.node))
+            else:
+                self._by_node[instance.node].append(number)
+        self._states = measure_tasks(tasks, running, readings.out_rates)
+        self._due = measure_tasks(tasks, running, readings.due_rates) if readings.drain_s else self._states
+        self._available = available_cores(readings)
+        self._needed = {node: sum([self._states[n].least for n in there]) for node, there in self._by_node.items()}
+        self._left = dict[str, float]()
+        self.desired = [1.0] * len(tasks)
+        self._hold_back(warm_up)
+
+    def _hold_back(self, warm_up: Iterable[tuple[int, str]]) -> None:
+        """Where an instance warms up, all run at their minimum, and so does its task elsewhere [4.7].
+
+        What was measured of its application is not what that needs, so none of its instances moves [ours].
+        """
+        self._unsettled = {self._tasks[number].place.app for number, _ in warm_up}
+        self._withheld = {node for _, node in warm_up}
+        numbers = {number for number, _ in warm_up}.union(*(self._by_node[node] for node in self._withheld))
+        for number in numbers:
+            self._limit(self._tasks[number], self._tasks[number].minimum)
+
+    def _limit(self, task: Task, accuracy: float) -> None:
+        for sink in task.sinks:
+            if accuracy < self.desired[sink]:
+                self.desired[sink] = accuracy
+
+    def make_room(self) -> tuple[list[Move], dict[str, float]]:
         """Move instances from nodes that have not enough for the minima of all, to nodes that have room for them.
 
         Undefined in the document [ours]: what no other node has room for stays where it is, and its minimum counts.
         """
-        moves, short = list[Move](), dict[str, float]()
-        room = {node: cores - needed[node] for node, cores in available.items()}
-        for node, there in by_node.items():
-            lacks = needed[node] - available[node]
+        moves, short, needed = list[Move](), dict[str, float](), self._needed
+        roomiest = [(needed[node] - cores, node) for node, cores in self._available.items()]
+        heapify(roomiest)
+        for node, there in self._by_node.items():
+            lacks = needed[node] - self._available[node]
             if lacks <= 0:
                 continue
-            for instance in choose_moves(lacks, there, self._tasks, states):
-                least = states[instance.task].least
-                others = {name: cores for name, cores in room.items() if name != node and cores >= least}
-                if not others:
+            settled = [number for number in there if self._tasks[number].place.app not in self._unsettled]
+            for number in choose_moves(lacks, settled, self._tasks, self._states):
+                least = self._states[number].least
+                taken, to = roomiest[0]
+                if to == node or -taken < least:
                     continue
-                to = max(others, key=lambda name: others[name])
-                moves.append(Move(instance.task, node, to))
-                room[to] -= least
+                moves.append(Move(self._tasks[number].place, node, to))
+                there.remove(number)
+                heapreplace(roomiest, (taken + least, to))
                 needed[node] -= least
                 needed[to] += least
-            if needed[node] > available[node]:
-                short[node] = needed[node] - available[node]
+            if needed[node] > self._available[node]:
+                short[node] = needed[node] - self._available[node]
         return moves, short
 
-    def _by_priority(
-        self,
-        instances: Iterable[Instance],
-        left: Mapping[str, float],
-        desired: Mapping[Place, float],
-        states: Mapping[Place, TaskState],
-        moved: set[tuple[Place, str]],
-    ) -> Iterable[list[Instance]]:
-        """The instances of a node and a priority, the greatest priority first; of one, the tightest node first."""
-        groups: dict[int, dict[str, list[Instance]]] = {}
-        for instance in instances:
-            if (instance.task, instance.node) not in moved:
-                of_priority = groups.setdefault(self._tasks[instance.task].priority, {})
-                of_priority.setdefault(instance.node, []).append(instance)
-        for priority in sorted(groups, reverse=True):
-            slack = {}
-            for node, there in groups[priority].items():
-                slack[node] = sum([self._missing(each, desired, states) for each in there]) - left[node]  # [3.14]
+    def spread_all(self) -> None:
+        """Share what the minima leave: by priority, and for one priority the tightest node first."""
+        for node, cores in self._available.items():
+            more = sum([self._due[number].least - self._states[number].least for number in self._by_node[node]])
+            left = 0.0 if node in self._withheld else cores - self._needed[node] - more
+            self._left[node] = max(0.0, left)
+        groups: dict[int, dict[str, list[int]]] = {}
+        for node, there in self._by_node.items():
+            for number in there:
+                groups.setdefault(self._tasks[number].priority, {}).setdefault(node, []).append(number)
+        for _, by_node in sorted(groups.items(), reverse=True):
+            slack = {
+                node: sum([self._missing(n) for n in by_node[node]]) - self._left[node] for node in by_node
+            }  # [3.14]
             for node in sorted(slack, key=lambda name: -slack[name]):
-                yield groups[priority][node]
+                self._spread(node, by_node[node])
 
-    def _spread(
-        self,
-        group: Sequence[Instance],
-        left: dict[str, float],
-        desired: dict[Place, float],
-        states: Mapping[Place, TaskState],
-    ) -> None:
+    def _spread(self, node: str, group: Sequence[int]) -> None:
         """Share what is left of a node among the instances of one priority [Algorithm 3.4]."""
-        ascending = sorted(group, key=lambda each: self._missing(each, desired, states))
-        for done, instance in enumerate(ascending):
-            task = self._tasks[instance.task]
-            missing = self._missing(instance, desired, states)  # what came before may have lowered it
-            share = min(missing, left[instance.node] / (len(group) - done))
-            accuracy = self._reached(task, states[instance.task], share)
-            for sink in task.sinks:
-                if accuracy < desired[sink]:
-                    desired[sink] = accuracy
-            left[instance.node] -= share
+        left = self._left[node]
+        for done, number in enumerate(sorted(group, key=self._missing)):
+            missing = self._missing(number)  # what came before may have lowered it
+            share = min(missing, left / (len(group) - done))
+            self._limit(self._tasks[number], self._reached(number, share))
+            left -= share
+        self._left[node] = left
 
-    def _missing(self, instance: Instance, desired: Mapping[Place, float], states: Mapping[Place, TaskState]) -> float:
+    def _missing(self, number: int) -> float:
         """diffReq(t) [3.13]: processor time for maxAc(t) [3.6, 3.11] beyond that for the minimum [3.10]."""
-        state = states[instance.task]
-        greatest = max([desired[sink] for sink in self._tasks[instance.task].sinks])
-        return max(0.0, required_cpu(greatest, state.accuracy, state.cpu) - state.least)
+        accuracy, cpu, least = self._due[number]
+        greatest = max([self.desired[sink] for sink in self._tasks[number].sinks])
+        return max(0.0, required_cpu(greatest, accuracy, cpu) - least)
 
-    def _reached(self, task: Task, state: TaskState, share: float) -> float:
+    def _reached(self, number: int, share: float) -> float:
         """The accuracy with so much time beyond the minimum's. Never less than what was promised [ours]."""
+        (accuracy, cpu, least), minimum = self._due[number], self._tasks[number].minimum
         if self._literal:
-            return min(1.0, obtained_accuracy(share, state.accuracy, state.cpu) + task.minimum)
-        if state.cpu == 0:
+            return min(1.0, obtained_accuracy(share, accuracy, cpu) + minimum)
+        if cpu == 0:
             return 1.0  # no node's time limits it
-        return max(task.minimum, obtained_accuracy(state.least + share, state.accuracy, state.cpu))
+        return max(minimum, obtained_accuracy(least + share, accuracy, cpu))
 
 
-def _available(readings: Readings) -> dict[str, float]:
-    """aCpu(tm) [Algorithm 3.2, line 2]: cores that no other process uses."""
-    own = dict.fromkeys([node.name for node in readings.nodes], 0.0)
+def available_cores(readings: Readings) -> dict[str, float]:
+    """aCpu(tm) [Algorithm 3.2, line 2]: cores of each node that no other process uses."""
+    used = dict.fromkeys([node.name for node in readings.nodes], 0.0)
     for instance in readings.instances:
-        own[instance.node] += instance.cpu
-    return {node.name: node.cores - max(0.0, node.cpu - own[node.name]) for node in readings.nodes}
+        used[instance.node] += instance.cpu
+    return {node.name: node.cores - max(0.0, node.cpu - used[node.name]) for node in readings.nodes}
 
 
-def choose_moves(
-    lacks: float, instances: Sequence[Instance], tasks: Mapping[Place, Task], states: Mapping[Place, TaskState]
-) -> list[Instance]:
-    """The instances that release at least so many cores [Algorithm 3.3]: of low priority, few, and small ones.
+def choose_moves(lacks: float, there: Sequence[int], tasks: Sequence[Task], states: Sequence[TaskState]) -> list[int]:
+    """The tasks whose instances release at least so many cores [Algorithm 3.3]: of low priority, few, and small ones.
 
     First whole priorities from the lowest on, until they release enough; then those stay that are not needed for that,
     the greatest priority and the largest first. ``lacks`` does not change meanwhile (the document lowers it in the
     loop, and its own example would come out otherwise).
     """
 
-    def priority(instance: Instance) -> int:
-        return tasks[instance.task].priority
+    def priority(number: int) -> int:
+        return tasks[number].priority
 
-    candidates, released = list[Instance](), 0.0
-    for _, equals in groupby(sorted(instances, key=priority), key=priority):
+    candidates, released = list[int](), 0.0
+    for _, equals in groupby(sorted(there, key=priority), key=priority):
         if released >= lacks:
             break
         whole = list(equals)
         candidates += whole
-        released += sum([states[each.task].least for each in whole])
+        released += sum([states[number].least for number in whole])
     chosen = []
-    for instance in sorted(candidates, key=lambda each: (-priority(each), -states[each.task].least)):
-        least = states[instance.task].least
+    for number in sorted(candidates, key=lambda each: (-priority(each), -states[each].least)):
+        least = states[number].least
         if released - least >= lacks - _ROUNDING:
             released -= least
         else:
-            chosen.append(instance)
+            chosen.append(number)
     return chosen
 
 

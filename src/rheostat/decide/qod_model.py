@@ -23,24 +23,22 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task, or a sink, which is one too.
+    """A task, or a sink, which is one too. Tasks have numbers: their places in the result of :func:`tasks_of`.
 
     Attributes:
         priority: p(t), the greatest of the sinks behind it [3.1].
         minimum: minAc(t), likewise [3.2].
         sinks: Q(t), those that are reached from it.
         up: tasks that lead to it; sources of records are none.
-        into: edges that lead to it, those of sources included.
-        down: tasks that it leads to.
+        into: edges that lead to it, those of sources included, each with the application.
     """
 
     place: Place
     priority: int
     minimum: float
-    sinks: tuple[Place, ...]
-    up: tuple[Place, ...]
-    into: tuple[Edge, ...]
-    down: tuple[Place, ...]
+    sinks: tuple[int, ...]
+    up: tuple[int, ...]
+    into: tuple[tuple[str, Edge], ...]
 
 
 class Instance(NamedTuple):
@@ -49,12 +47,16 @@ class Instance(NamedTuple):
     Attributes:
         in_rate: records/s that it takes in, behind the shedders.
         cpu: cores that it uses, Python workers included.
+        id: tells it from other instances of its task, and from one that ran before it.
+        warms: it has started, and does not reach its minimum accuracy yet [4.7].
     """
 
     task: Place
     node: str
     in_rate: float
     cpu: float
+    id: str = ""
+    warms: bool = False
 
 
 class NodeLoad(NamedTuple):
@@ -65,8 +67,7 @@ class NodeLoad(NamedTuple):
     cpu: float
 
 
-@dataclass(frozen=True, slots=True)
-class TaskState:
+class TaskState(NamedTuple):
     """A task as it was measured.
 
     Attributes:
@@ -80,26 +81,28 @@ class TaskState:
     least: float
 
 
-def tasks_of(graphs: Mapping[str, SheddingGraph]) -> dict[Place, Task]:
+def tasks_of(graphs: Mapping[str, SheddingGraph]) -> tuple[Task, ...]:
     """The tasks of applications, each after those that lead to it [3.1, 3.2]."""
-    found = dict[Place, Task]()
+    found = list[Task]()
     for app, graph in graphs.items():
+        names = [*graph.tasks, *graph.sinks]
+        number = {name: len(found) + place for place, name in enumerate(names)}
         into: dict[str, list[Edge]] = {}
         for edge in graph.edges:
             into.setdefault(edge.end, []).append(edge)
-        for name in (*graph.tasks, *graph.sinks):
+        for name in names:
             sinks = [graph.sinks[sink] for sink in sorted(graph.reachable(name))]
-            edges = tuple(into.get(name, ()))
-            found[Place(app, name)] = Task(
+            edges = into.get(name, ())
+            task = Task(
                 place=Place(app, name),
                 priority=max(sink.priority for sink in sinks),
                 minimum=max(sink.minimum_accuracy for sink in sinks),
-                sinks=tuple(Place(app, sink.name) for sink in sinks),
-                up=tuple(Place(app, edge.start) for edge in edges if edge.start not in graph.sources),
-                into=edges,
-                down=tuple(Place(app, end) for end in graph.tasks.get(name, ())),
+                sinks=tuple(number[sink.name] for sink in sinks),
+                up=tuple(number[edge.start] for edge in edges if edge.start not in graph.sources),
+                into=tuple((app, edge) for edge in edges),
             )
-    return found
+            found.append(task)
+    return tuple(found)
 
 
 def current_accuracy(local: float, above: Iterable[float]) -> float:
@@ -111,15 +114,15 @@ def current_accuracy(local: float, above: Iterable[float]) -> float:
     return local * min(above, default=1.0)
 
 
-def local_accuracy(in_rates: Sequence[float], out_rate: float) -> float:
-    """locAc(t) [3.5]: what its slowest instance takes in of its part of what comes before the shedders.
+def local_accuracy(least_rate: float, instances: int, out_rate: float) -> float:
+    """locAc(t) [3.5]: what the slowest of its instances takes in of its part of what comes before the shedders.
 
     At most 1 [ours]: a task that catches up takes in more.
 
-    >>> local_accuracy([40.0, 50.0], 100.0), local_accuracy([90.0], 60.0), local_accuracy([0.0], 0.0)
+    >>> local_accuracy(40.0, 2, 100.0), local_accuracy(90.0, 1, 60.0), local_accuracy(0.0, 1, 0.0)
     (0.8, 1.0, 1.0)
     """
-    return min(1.0, min(in_rates) * len(in_rates) / out_rate) if out_rate > 0 else 1.0
+    return min(1.0, least_rate * instances / out_rate) if out_rate > 0 else 1.0
 
 
 def required_cpu(accuracy: float, current: float, cpu: float) -> float:
@@ -152,27 +155,29 @@ def obtained_accuracy(given: float, current: float, cpu: float) -> float:
     return min(current * given / cpu, 1.0)
 
 
+IDLE = TaskState(0.0, 0.0, 0.0)
+"""A task without an instance."""
+
+
 def measure_tasks(
-    tasks: Mapping[Place, Task], instances: Iterable[Instance], out_rates: Mapping[tuple[str, Edge], float]
-) -> dict[Place, TaskState]:
-    """The state of each task that has an instance [3.4, 3.5, 3.7, 3.10].
+    tasks: Sequence[Task], running: Sequence[Sequence[Instance]], out_rates: Mapping[tuple[str, Edge], float]
+) -> list[TaskState]:
+    """The state of each task [3.4, 3.5, 3.7, 3.10].
 
     Args:
         tasks: in topological order, as :func:`tasks_of` gives them.
-        instances: of all of them.
+        running: the instances of each. Those that warm up say nothing of their task, unless there are no others.
         out_rates: records/s on each edge of an application, before its shedder; an edge that is not named has none.
     """
-    running: dict[Place, list[Instance]] = {}
-    for instance in instances:
-        running.setdefault(instance.task, []).append(instance)
-    states = dict[Place, TaskState]()
-    for place, task in tasks.items():
-        here = running.get(place)
-        if here is None:
+    states = list[TaskState]()
+    for task, instances in zip(tasks, running, strict=True):
+        if not instances:
+            states.append(IDLE)
             continue
-        out_rate = sum([out_rates.get((place.app, edge), 0.0) for edge in task.into])
-        local = local_accuracy([each.in_rate for each in here], out_rate)
-        accuracy = current_accuracy(local, [states[each].accuracy for each in task.up if each in states])
-        cpu = min(here, key=lambda each: each.in_rate).cpu
-        states[place] = TaskState(accuracy, cpu, required_cpu(task.minimum, accuracy, cpu))
+        warm = [each for each in instances if not each.warms] or instances
+        slowest = min(warm, key=lambda each: each.in_rate)
+        out_rate = sum([out_rates.get(edge, 0.0) for edge in task.into])
+        local = local_accuracy(slowest.in_rate, len(instances), out_rate)
+        accuracy = current_accuracy(local, [states[number].accuracy for number in task.up if running[number]])
+        states.append(TaskState(accuracy, slowest.cpu, required_cpu(task.minimum, accuracy, slowest.cpu)))
     return states

@@ -248,6 +248,9 @@ def _find_level(levels: Sequence[float], budget: float) -> float:
     return 1.0
 
 
+_ROUNDING = 1e-3
+
+
 def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, int]:
     """Non-drop probability × 10⁶ of each edge that drops [S3, eq. 3.15 and 3.16; 0 ÷ 0 is 0, ours].
 
@@ -266,7 +269,7 @@ def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, 
     for edge in graph.edges:
         above = desired.get(edge.start, 1.0)
         share = desired[edge.end] / above if above else 0.0
-        keep = min(WHOLE, math.ceil(round(share * WHOLE, 3)))
+        keep = math.ceil(share * WHOLE - _ROUNDING)
         if keep < WHOLE:
             shares[str(edge)] = keep
     return shares

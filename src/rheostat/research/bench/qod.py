@@ -24,9 +24,7 @@ def run_qod(watch: Watch = ignore_progress) -> Bench:
     load, medians, figures = os.getloadavg(), dict[int, float](), list[Metric]()
     for number, tasks in enumerate(SIZES):
         watch(number, len(SIZES), f"{tasks} tasks")
-        graphs, readings = make_cluster(tasks, seed=1)
-        controller = QodController(graphs)
-        times_ms = [_time_cycle(controller, readings) for _ in range(_CYCLES[tasks])]
+        times_ms = time_cycles(tasks, seed=1)
         figure = metric(f"a cycle over {tasks:,} tasks", times_ms, "ms", target=_MOST_MS.get(tasks))
         figures.append(figure)
         medians[tasks] = figure.value or 0.0
@@ -38,10 +36,15 @@ def run_qod(watch: Watch = ignore_progress) -> Bench:
     return Bench("qod", figures, (_note(), load_note(load)))
 
 
-def _time_cycle(controller: QodController, readings: Readings) -> float:
-    began = time.perf_counter()
-    controller.run(readings)
-    return 1000 * (time.perf_counter() - began)
+def time_cycles(tasks: int, seed: int) -> list[float]:
+    """How long cycles over so many tasks take, ms."""
+    graphs, readings = make_cluster(tasks, seed)
+    controller, times_ms = QodController(graphs), list[float]()
+    for _ in range(_CYCLES[tasks]):
+        began = time.perf_counter()
+        controller.run(readings)
+        times_ms.append(1000 * (time.perf_counter() - began))
+    return times_ms
 
 
 def make_cluster(tasks: int, seed: int) -> tuple[dict[str, SheddingGraph], Readings]:
