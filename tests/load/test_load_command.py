@@ -48,11 +48,11 @@ def test_an_option_that_is_no_number_does_not_hide_other_faults():
 @pytest.mark.parametrize(
     ("texts", "field", "allowed"),
     [
-        ({}, "--shape", "one of --shape, --trace, --variation, --trips"),
+        ({}, "--shape", "one of --shape, --trace, --variation, --trips, --scenario"),
         (
             {"shape": "constant", "rate": "1", "trace": "x.csv"},
             "--shape",
-            "one of --shape, --trace, --variation, --trips",
+            "one of --shape, --trace, --variation, --trips, --scenario",
         ),
         ({"shape": "constant"}, "--rate", "a number ≥ 0"),
         ({"shape": "constant:5@6", "rate": "1"}, "--rate", "not with a shape that has rates of its own"),

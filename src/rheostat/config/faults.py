@@ -35,14 +35,14 @@ _MESSAGES = {
 """Messages in place of pydantic's, which name Python's types there."""
 
 
-def validate(model: type[M], values: object, faults: Iterable[Fault] = ()) -> M:
-    """The values as a model; ``faults`` were found while they were read.
+def validate(model: type[M], values: object, faults: Iterable[Fault] = (), context: object = None) -> M:
+    """The values as a model; ``faults`` were found while they were read, ``context`` is for the model's validators.
 
     Raises:
         InputError: these faults and all faults of the values, fields as dotted keys.
     """
     try:
-        valid = model.model_validate(values)
+        valid = model.model_validate(values, context=context)
     except ValidationError as error:
         raise InputError([*faults, *faults_of(error, model)]) from None
     if faults:
@@ -120,8 +120,9 @@ class _Place:
 def _locate(root: type[Any], location: tuple[int | str, ...]) -> _Place:
     model, path, rest = root, list[str](), list(location)
     while len(rest) > 1 and rest[0] in keys_of(model):
-        inner = models_in(keys_of(model)[str(rest[0])].annotation)
-        steps = 2 if isinstance(rest[1], int) else 1
+        annotation = keys_of(model)[str(rest[0])].annotation
+        inner = models_in(annotation)
+        steps = 2 if isinstance(rest[1], int) or typing.get_origin(annotation) is dict else 1
         tags = int(len(inner) > 1)  # of several models, the location also holds the kind
         if tags:
             inner = tuple(each for each in inner if rest[steps : steps + 1] and rest[steps] in _kinds(each))

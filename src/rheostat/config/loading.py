@@ -78,12 +78,14 @@ _Loader.add_implicit_resolver(
 
 
 def read_document(path: str | Path) -> tuple[dict[str, Any], list[Fault]]:
-    """The mapping in a YAML file, and the faults of its keys.
+    """The mapping in a YAML or JSON file, and the faults of its keys.
 
     Raises:
         InputError: the file cannot be read, is not YAML, or holds something else than a mapping.
     """
     text = _read(Path(path), _MOST_BYTES, str(path), "a readable text file")
+    if text.lstrip().startswith("{"):
+        text = text.replace("\t", " ")  # JSON may be indented by tabs, which YAML refuses
     try:
         loader = _Loader(text, f"{path}, ")
         document = loader.get_single_data()

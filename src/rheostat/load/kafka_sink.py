@@ -89,7 +89,7 @@ class KafkaSink:
 
     def send(self, records: Records) -> int:
         for index, value in enumerate(records.values):
-            on_delivery = partial(self._settle, records.first_id + index, len(value))
+            on_delivery = partial(self._settle, records.first_id + index, len(value.encode()))
             key = None if records.keys is None else records.keys[index]
             try:
                 self._producer.produce(self._topic, value, key, on_delivery=on_delivery)

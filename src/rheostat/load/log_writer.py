@@ -126,7 +126,7 @@ class LogSink:
                 failed, error = failed + len(records), str(caught)
                 continue
             acknowledged += [record_id for record_id, _ in records]
-            size += sum(map(len, values))
+            size += sum(len(value.encode()) for value in values)
         self._rolled_at = self._now()
         return Receipt(acknowledged, size, failed, error)
 

@@ -51,7 +51,7 @@ class PayloadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records with consecutive ids from ``first_id``: JSON, ASCII only; ``keys`` is None without keys."""
+    """Records with consecutive ids from ``first_id``; ``keys`` is None without keys."""
 
     first_id: int
     values: Sequence[str]

@@ -10,20 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from rheostat.errors import Fault, InputError, did_you_mean
+from rheostat.errors import Fault, InputError, attempt, did_you_mean
 from rheostat.load.curves import MOST_RECORDS, Cut, RateCurve, Scaled
 from rheostat.load.files import read_traces, read_variation
-from rheostat.load.payload import PayloadSpec
+from rheostat.load.payload import Payloads, PayloadSpec, RecordMaker
+from rheostat.load.producer import Schedule
+from rheostat.load.scenario import TOPIC_RULE, Scenario, is_topic, read_scenario
 from rheostat.load.shapes import asks_apart, parse_shape
 from rheostat.load.trips import DAYS_S, MILLION_RATE, TripLoad, TripPlan, file_trips, synthetic_trips
 
 DEFAULT_SECONDS = 60.0
 """Duration of a shape without its own."""
 
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _KEYS = ("user", "ip", "none")
-_KINDS = ("shape", "trace", "variation", "trips")
+_SINGLE = ("shape", "trace", "variation", "trips")
+_KINDS = (*_SINGLE, "scenario")
 _SCALES = ("time_scale", "rate_scale")
 _SYNTHETIC = "synthetic"
 
@@ -32,7 +34,8 @@ _OWNERS: Mapping[str, tuple[str, ...]] = {
     "rate_per_level": ("variation",),
     **dict.fromkeys(_SCALES, ("trace", "variation")),
     **dict.fromkeys(("speed", "copies"), ("trips",)),
-    **dict.fromkeys(("users", "ips", "skew", "click_share", "key"), _KINDS[:3]),
+    **dict.fromkeys(("users", "ips", "skew", "click_share", "key"), _SINGLE[:3]),
+    **dict.fromkeys(("topic", "partitions", "seconds"), _SINGLE),
 }
 """The kinds of load for which an option has a meaning."""
 
@@ -57,13 +60,60 @@ class LogTarget:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A valid load. Its records are trips, or click-fraud records made from ``payload``."""
+    """A valid load. Its records are trips, click-fraud records made from ``payload``, or those of ``maker``.
+
+    Attributes:
+        application, field: of a scenario, where in its file the load stands.
+    """
 
     curve: RateCurve
     target: KafkaTarget | LogTarget
     payload: PayloadSpec
     first_id: int
     trips: TripLoad | None = None
+    maker: RecordMaker | None = None
+    application: str = ""
+    field: str = ""
+
+    def records(self) -> RecordMaker:
+        if self.maker is not None:
+            return self.maker
+        return Payloads(self.payload, self.first_id) if self.trips is None else self.trips.payloads(self.first_id)
+
+
+def read_requests(**given: Any) -> list[LoadRequest]:
+    """The load of each topic of a scenario; of other kinds of load the only one. See :func:`read_request`."""
+    if given.get("scenario") is None:
+        return [read_request(**given)]
+    reader = _Reader(given)
+    target, scenario, first_id = reader.read_target(), reader.read_scenario(), reader.read_whole("first_id", 0)
+    if reader.faults or scenario is None:
+        raise InputError(reader.faults)
+    return _requests_of(scenario, target, PayloadSpec(reader.seed), first_id)
+
+
+def _requests_of(
+    scenario: Scenario, target: KafkaTarget | LogTarget, payload: PayloadSpec, first_id: int
+) -> list[LoadRequest]:
+    """Ids go on from topic to topic, so that each is there once in the scenario."""
+    requests = list[LoadRequest]()
+    for index, application in enumerate(scenario.applications):
+        for topic, load in application.topics.items():
+            own: dict[str, Any] = (
+                {"topic": topic} if isinstance(target, KafkaTarget) else {"folder": target.folder / topic}
+            )
+            request = LoadRequest(
+                curve=application.curve(topic),
+                target=replace(target, partitions=load.partitions, **own),
+                payload=payload,
+                first_id=first_id,
+                maker=load.make_records(topic, payload.seed, first_id),
+                application=application.name,
+                field=f"applications.{index}.topics.{topic}",
+            )
+            first_id += Schedule(request.curve).total
+            requests.append(request)
+    return requests
 
 
 def read_request(**given: Any) -> LoadRequest:
@@ -115,7 +165,7 @@ class _Reader:
         self.faults: list[Fault] = []
         self.trips: TripLoad | None = None
         self._given = defaultdict(lambda: None, given)
-        self._seed = self.read_whole("seed", PayloadSpec().seed)
+        self.seed = self.read_whole("seed", PayloadSpec().seed)
 
     def read_target(self) -> KafkaTarget | LogTarget:
         partitions = self._read_number("partitions", None, _Range(1, 10_000, whole=True))
@@ -129,27 +179,36 @@ class _Reader:
             if not log.strip():
                 self._add_fault("log", "a folder", "name the folder of the log")
             return LogTarget(Path(log), number)
-        if not topic or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-            allowed = "1 to 249 letters, digits, dots, underscores and hyphens"
-            self._add_fault("topic", allowed, "name the topic that the load goes to (or --log FOLDER)")
+        if self._given["scenario"] is None and not is_topic(topic or ""):
+            self._add_fault("topic", TOPIC_RULE, "name the topic that the load goes to (or --log FOLDER)")
         servers = "localhost:9092" if bootstrap is None else bootstrap
         ports = [_SERVER.fullmatch(server.strip()) for server in servers.split(",")]
         if not all(port is not None and 0 < int(port[1]) < 65_536 for port in ports):
             self._add_fault("bootstrap", "HOST:PORT, comma separated", "give the address of the broker")
         return KafkaTarget(servers, topic or "", number, bool(self._given["create"]))
 
-    def read_curve(self) -> RateCurve | None:
+    def read_scenario(self) -> Scenario | None:
+        self._read_kind()
+        return attempt(read_scenario, None, self.faults, self._given["scenario"])
+
+    def _read_kind(self) -> str | None:
+        """The kind of load; None, and a fault, if it is not one. Options without a meaning for it are faults too."""
         kinds = [name for name in _KINDS if self._given[name] is not None]
+        self._check_misplaced(kinds)
+        if len(kinds) == 1:
+            return kinds[0]
+        given = ", ".join(_option(kind) for kind in kinds) or "none of them"
+        allowed = f"one of {', '.join(map(_option, _KINDS))}"
+        self.faults.append(Fault("--shape", given, allowed, "give the load in exactly one way"))
+        return None
+
+    def read_curve(self) -> RateCurve | None:
         rate = self._read_number("rate", None, _Range())
         seconds = self._read_number("seconds", None, _POSITIVE)
         per_level = self._read_number("rate_per_level", None, _POSITIVE)
-        self._check_misplaced(kinds)
-        if len(kinds) != 1:
-            given = ", ".join(_option(kind) for kind in kinds) or "none of them"
-            allowed = f"one of {', '.join(map(_option, _KINDS))}"
-            self.faults.append(Fault("--shape", given, allowed, "give the load in exactly one way"))
+        kind = self._read_kind()
+        if kind is None:
             return None
-        (kind,) = kinds
         try:
             if kind == "shape":
                 curve = self._read_shape(rate, seconds)
@@ -180,7 +239,7 @@ class _Reader:
     def _read_shape(self, rate: float | None, seconds: float | None) -> RateCurve:
         text, rate_given = self._given["shape"], self._given["rate"] is not None
         stand_in = 1.0 if rate_given and rate is None else rate
-        curve = parse_shape(text, rate=stand_in, seconds=seconds or DEFAULT_SECONDS, seed=self._seed)
+        curve = parse_shape(text, rate=stand_in, seconds=seconds or DEFAULT_SECONDS, seed=self.seed)
         if rate_given and not asks_apart(text)[0]:
             self._add_fault("rate", "not with a shape that has rates of its own", "the shape has its own rates")
         return curve
@@ -197,7 +256,7 @@ class _Reader:
         copies = self.read_whole("copies", 1, 1, 1_000)
         if self._given["trips"].strip() == _SYNTHETIC:
             city_rate = MILLION_RATE if rate is None else rate / speed / copies
-            self.trips = synthetic_trips(TripPlan(city_rate, seconds or DAYS_S / speed, speed, copies, self._seed))
+            self.trips = synthetic_trips(TripPlan(city_rate, seconds or DAYS_S / speed, speed, copies, self.seed))
         else:
             if rate is not None:
                 self._add_fault("rate", f"with --trips {_SYNTHETIC}", "a file has its own times; use --speed instead")
@@ -212,7 +271,7 @@ class _Reader:
             message = "records are keyed by user, by ip, or not at all" + did_you_mean(key, _KEYS)
             self._add_fault("key", ", ".join(_KEYS), message)
         return PayloadSpec(
-            seed=self._seed,
+            seed=self.seed,
             users=self.read_whole("users", default.users, 1, 10_000_000),
             ips=self.read_whole("ips", default.ips, 1, 2**24),
             skew=self._read_number("skew", default.skew, _Range(0, 10)) or 0.0,
