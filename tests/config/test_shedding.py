@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 from rheostat.config import shedding
-from rheostat.config.shedding import Edge, Sink, declare_shedding
+from rheostat.config.shedding import Edge, Sink, declare_shedding, join_graphs
 from rheostat.errors import Fault, InputError
 
 
@@ -84,3 +84,17 @@ def test_a_priority_is_an_integer_of_any_sign(priority):
 def test_a_single_name_and_an_edge_as_text_are_understood():
     graph = declare_shedding([Sink("q")], {"s": "q"}, by_key=["s>q"])
     assert graph == declare_shedding([Sink("q")], {"s": ["q"]}, by_key=[("s", "q")])
+
+
+def test_graphs_of_one_application_are_joined_and_share_no_names():
+    one = declare_shedding([Sink("a", 1, 0.5)], {"in": ["parse"]}, {"parse": ["a"]}, by_key=[("parse", "a")])
+    other = declare_shedding([Sink("b")], {"points": ["b"]}, by_value=["points>b"])
+    joined = join_graphs([one, other])
+    assert [str(edge) for edge in joined.edges] == ["in>parse", "points>b", "parse>a"]
+    assert joined.sinks == {"a": Sink("a", 1, 0.5), "b": Sink("b")}
+    assert (joined.by_key, joined.by_value) == (one.by_key, other.by_value)
+    with pytest.raises(InputError) as caught:
+        join_graphs([one, one])
+    assert [fault.given for fault in caught.value.faults] == ["in", "parse"]
+    with pytest.raises(InputError, match="a is declared 2 times"):
+        join_graphs([one, declare_shedding([Sink("a")], {"other": ["a"]})])

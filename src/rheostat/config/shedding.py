@@ -7,6 +7,7 @@ records may be dropped. It says nothing about what the tasks do.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -173,6 +174,24 @@ def declare_shedding(
         sinks={sink.name: sink for sink in sinks},
         by_key=frozenset(keyed),
         by_value=frozenset(valued),
+    )
+
+
+def join_graphs(graphs: Sequence[SheddingGraph]) -> SheddingGraph:
+    """One graph for the pipelines of one application, each with its own sources, tasks and sinks.
+
+    Raises:
+        InputError: a name is declared by two of them.
+    """
+    starts = Counter(name for graph in graphs for name in (*graph.sources, *graph.tasks))
+    if twice := [name for name, number in starts.items() if number > 1]:
+        raise InputError([Fault("name", name, "each name once", f"{name} is declared twice") for name in twice])
+    return declare_shedding(
+        [sink for graph in graphs for sink in graph.sinks.values()],
+        {name: ends for graph in graphs for name, ends in graph.sources.items()},
+        {name: ends for graph in graphs for name, ends in graph.tasks.items()},
+        by_key=[edge for graph in graphs for edge in graph.by_key],
+        by_value=[edge for graph in graphs for edge in graph.by_value],
     )
 
 

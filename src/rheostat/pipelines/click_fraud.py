@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rheostat.load.payload import splitmix64_array
-from rheostat.pipelines.running import ClickFraudSettings, Pipeline, base_conf, parse_seconds
+from rheostat.pipelines.running import ClickFraudSettings, Pipeline, TaxiDrivesSettings, base_conf, parse_seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,20 +60,25 @@ def split_halves(ids: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]
     }
 
 
-def make_wait(lookup_ms: float) -> Stage:
+def make_wait(lookup_ms: float, work_us: float = 0.0) -> Stage:
+    """A stage that waits ``lookup_ms`` for each record, and uses ``work_us`` of processor time for it."""
+
     def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             time.sleep(batch.num_rows * lookup_ms / 1000)
+            until = time.thread_time() + batch.num_rows * work_us / 1e6
+            while time.thread_time() < until:
+                pass
             yield batch
 
     return wait
 
 
-def make_lookup(lookup_ms: float) -> Stage:
-    """A stage that waits ``lookup_ms`` for each record and replaces ``id`` by :data:`HALVES`."""
+def make_lookup(lookup_ms: float, work_us: float = 0.0) -> Stage:
+    """:func:`make_wait`, and ``id`` is replaced by :data:`HALVES`."""
 
     def look_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(_replace_id, make_wait(lookup_ms)(batches))
+        return map(_replace_id, make_wait(lookup_ms, work_us)(batches))
 
     return look_up
 
@@ -92,7 +97,7 @@ _JSON = "id LONG, ip STRING, userID STRING, timestamp DOUBLE, eventType STRING"
 _LOOKED_UP = "ip STRING, userID STRING, at TIMESTAMP, click INT, " + ", ".join(f"{name} LONG" for name in HALVES)
 
 
-def spark_conf(settings: ClickFraudSettings) -> dict[str, str]:
+def spark_conf(settings: ClickFraudSettings | TaxiDrivesSettings) -> dict[str, str]:
     """Session settings for short batches with state.
 
     RocksDB holds the state, so that its partitions can be changed later; with the changelog a batch uploads only its

@@ -15,16 +15,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.pipelines.sink import make_writer
 from rheostat.spark.kafka_options import FORMAT
+from rheostat.spark.keep import IDENTITY
+from rheostat.spark.shedding import Shedding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from rheostat.config.shedding import SheddingGraph
 
 
 # Settings
@@ -153,6 +158,100 @@ class TaxiSettings(PipelineSettings):
     query_name: str = "taxi_attractions"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheddingSettings(PipelineSettings):
+    """Settings of a pipeline with edges at which records may be dropped [S3].
+
+    Attributes:
+        orders: the file with what each edge keeps (:mod:`rheostat.spark.orders`); None: there are no edges. Needs the
+            source ``rheostat-kafka``.
+        work_us: processor time that Python uses for each record, µs.
+    """
+
+    orders: str | None = None
+    work_us: float = 0.0
+    lookup_ms: float = 0.0
+
+    def _faults(self) -> list[Fault]:
+        fits = self.orders is None or self.source == FORMAT
+        return [
+            *super(SheddingSettings, self)._faults(),
+            *self._check("orders", fits, f"none, or source {FORMAT}", "other sources take no orders"),
+            *self._check_time("work_us", 0),
+        ]
+
+    def _check_share(self, name: str) -> list[Fault]:
+        value = getattr(self, name)
+        return self._check(name, _at_least(value, 0) and value <= 1, "a number from 0 to 1", "a share of the records")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaxiDrivesSettings(SheddingSettings):
+    """Settings of the pipeline taxi drives.
+
+    Attributes:
+        topic, log: what the names of the two begin with: ``drives`` is ``drives-1`` and ``drives-2``.
+        cap: of each of them.
+        light_us: processor time of the light sink for each record, µs; ``work_us`` and ``lookup_ms`` are those of the
+            heavy one.
+        priority_1, priority_2: of the light sink and the heavy one, integers.
+        accuracy_1, accuracy_2: their minimum accuracies, 0 to 1. 0.4 and 0.6, as in S3's first scenario.
+        shuffle_partitions: tasks of each aggregation, fixed for the life of a checkpoint. 2, as in S3.
+        lateness_s, window_s: as of click fraud.
+    """
+
+    light_us: float = 0.0
+    priority_1: int = 0
+    priority_2: int = 0
+    accuracy_1: float = 0.4
+    accuracy_2: float = 0.6
+    shuffle_partitions: int = 2
+    lateness_s: float = 600.0
+    window_s: float = 60.0
+    query_name: str = "taxi_drives"
+
+    def _faults(self) -> list[Fault]:
+        return [
+            *super(TaxiDrivesSettings, self)._faults(),
+            *self._check_time("light_us", 0),
+            *self._check_share("accuracy_1"),
+            *self._check_share("accuracy_2"),
+            *self._check_count("shuffle_partitions", "the number of tasks of each aggregation"),
+            *self._check_time("lateness_s", 0),
+            *self._check_time("window_s", 1),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnnSettings(SheddingSettings):
+    """Settings of the pipeline of nearest neighbours.
+
+    Attributes:
+        k: number of neighbours of each record, at most ``references``.
+        references: number of points among which they are sought. They are what a record costs without ``work_us``.
+        seed: of these points.
+        priority, accuracy: of the sink: an integer, and the minimum accuracy, 0 to 1.
+    """
+
+    k: int = 10
+    references: int = 1000
+    seed: int = 0
+    priority: int = 0
+    accuracy: float = 0.0
+    query_name: str = "knn"
+
+    def _faults(self) -> list[Fault]:
+        counts = [*self._check_count("k", "the number of neighbours"), *self._check_count("references", "their number")]
+        fits = bool(counts) or self.k <= self.references
+        return [
+            *super(KnnSettings, self)._faults(),
+            *counts,
+            *self._check("k", fits, f"≤ references ({self.references})", "there are fewer points than neighbours"),
+            *self._check("seed", _at_least(self.seed, 0), "an integer ≥ 0", "the seed of the points"),
+            *self._check_share("accuracy"),
+        ]
+
+
 def _at_least(value: Any, least: float) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and value >= least
 
@@ -197,7 +296,10 @@ def open_session(name: str, master: str, conf: Mapping[str, str]) -> Iterator[Sp
         spark.stop()
 
 
-def _read_stream(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
+def read_stream(
+    settings: PipelineSettings, spark: SparkSession, source_options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """A stream of the source with the column ``value``, and ``rheostat`` if its options name edges."""
     options: dict[str, Any] = {"startingOffsets": settings.starting}
     if settings.cap is not None:
         options["maxOffsetsPerTrigger"] = settings.cap
@@ -213,8 +315,34 @@ def _read_stream(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
         from rheostat.spark import kafka_source
 
         kafka_source.register(spark)
-    records = spark.readStream.format(settings.source).options(**options, **settings.source_options).load()
-    return records.selectExpr("CAST(value AS STRING) AS value")
+    records = spark.readStream.format(settings.source).options(
+        **options, **settings.source_options, **(source_options or {})
+    )
+    rows = records.load()
+    identity = [IDENTITY] if IDENTITY in rows.columns else []
+    return rows.selectExpr("CAST(value AS STRING) AS value", *identity)
+
+
+def start_query(settings: PipelineSettings, rows: DataFrame) -> StreamingQuery:
+    """Start a query that writes these rows, and return at once.
+
+    Raises:
+        RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another query.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        return (
+            rows.writeStream.queryName(settings.query_name)
+            .outputMode("update")
+            .option("checkpointLocation", settings.checkpoint)
+            .trigger(processingTime=f"{round(settings.trigger_s * 1000)} milliseconds")
+            .foreachBatch(make_writer(settings.out))
+            .start()
+        )
+    except PySparkException as error:
+        message = f"{settings.query_name} cannot start: {error}"
+        raise RheostatError(message) from error
 
 
 def finish(query: StreamingQuery, timeout_s: float = 120.0) -> None:
@@ -245,13 +373,12 @@ S = TypeVar("S", bound=PipelineSettings)
 
 
 @dataclass(frozen=True)
-class Pipeline(Generic[S]):
-    """A pipeline, to be run in a session or as a program.
+class Program(Generic[S]):
+    """What runs as a program: its settings, its session and its queries.
 
     Attributes:
         name: of its module.
         conf: of its session.
-        build: maps a stream with the column ``value`` to the rows of the sink.
         add_options: adds the options of its own settings to a parser; None: ``--name``, of its type, for each.
     """
 
@@ -259,31 +386,11 @@ class Pipeline(Generic[S]):
     description: str
     settings: type[S]
     conf: Callable[[S], dict[str, str]]
-    build: Callable[[S, DataFrame], DataFrame]
-    add_options: Callable[[argparse.ArgumentParser], object] | None = None
+    add_options: Callable[[argparse.ArgumentParser], object] | None = field(default=None, kw_only=True)
 
-    def start(self, settings: S, spark: SparkSession) -> StreamingQuery:
-        """Start the query and return at once.
-
-        Raises:
-            RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another
-                query.
-        """
-        from pyspark.errors import PySparkException
-
-        try:
-            return (
-                self.build(settings, _read_stream(settings, spark))
-                .writeStream.queryName(settings.query_name)
-                .outputMode("update")
-                .option("checkpointLocation", settings.checkpoint)
-                .trigger(processingTime=f"{round(settings.trigger_s * 1000)} milliseconds")
-                .foreachBatch(make_writer(settings.out))
-                .start()
-            )
-        except PySparkException as error:
-            message = f"{settings.query_name} cannot start: {error}"
-            raise RheostatError(message) from error
+    def start_all(self, settings: S, spark: SparkSession) -> list[StreamingQuery]:
+        """Start the queries and return at once; see :func:`start_query`."""
+        raise NotImplementedError
 
     def run(
         self,
@@ -292,25 +399,27 @@ class Pipeline(Generic[S]):
         on_session: Callable[[SparkSession], object] | None = None,
         stop: threading.Event | None = None,
     ) -> None:
-        """Run the query until it ends or ``stop`` is set; then finish at a boundary between two batches.
+        """Run the queries until one ends or ``stop`` is set; then finish at a boundary between two batches.
 
-        ``on_session`` is called with the session, which is left open, before the query starts.
+        ``on_session`` is called with the session, which is left open, before the queries start.
 
         Raises:
-            RheostatError: the query failed.
+            RheostatError: a query failed.
         """
         if on_session is not None:
             on_session(spark)
         stop = stop or threading.Event()
-        query = self.start(settings, spark)
-        while query.isActive and not stop.wait(0.2):
-            pass
-        finish(query)
+        with contextlib.ExitStack() as ends:
+            queries = self.start_all(settings, spark)
+            for query in queries:
+                ends.callback(finish, query)
+            while all(query.isActive for query in queries) and not stop.wait(0.2):
+                pass
 
     def session(
         self, settings: S, master: str, jars: Sequence[str], conf: Mapping[str, str]
     ) -> contextlib.AbstractContextManager[SparkSession]:
-        """A session for the pipeline, stopped on leaving. ``conf`` overrides that of the pipeline."""
+        """A session for the pipeline, stopped on leaving. ``conf`` overrides the pipeline's own."""
         everything = {"spark.jars": ",".join(jars), **self.conf(settings), **conf}
         return open_session(settings.query_name, master, everything)
 
@@ -362,6 +471,64 @@ class Pipeline(Generic[S]):
         else:
             self.add_options(parser)
         return parser
+
+
+@dataclass(frozen=True)
+class Pipeline(Program[S]):
+    """A pipeline of one query.
+
+    Attributes:
+        build: maps a stream with the column ``value`` to the rows of the sink.
+    """
+
+    build: Callable[[S, DataFrame], DataFrame]
+
+    def start(self, settings: S, spark: SparkSession) -> StreamingQuery:
+        """Start the query and return at once; see :func:`start_query`."""
+        return start_query(settings, self.build(settings, read_stream(settings, spark)))
+
+    def start_all(self, settings: S, spark: SparkSession) -> list[StreamingQuery]:
+        return [self.start(settings, spark)]
+
+
+D = TypeVar("D", bound=SheddingSettings)
+
+
+@dataclass(frozen=True)
+class SheddingPipeline(Program[D]):
+    """A pipeline with a query for each of its sinks, which has the sink's name.
+
+    Attributes:
+        graph: where records may be dropped.
+        build: the rows of each sink, by its name; without a :class:`Shedding` nothing is dropped.
+    """
+
+    graph: Callable[[D], SheddingGraph]
+    build: Callable[[D, SparkSession, Shedding | None], Mapping[str, DataFrame]]
+
+    def start_all(self, settings: D, spark: SparkSession, shedding: Shedding | None = None) -> list[StreamingQuery]:
+        """Start a query for each sink; ``checkpoint`` and ``out`` are the folders of a folder for each.
+
+        Args:
+            settings: those of the pipeline.
+            spark: a session, in which other pipelines may run too.
+            shedding: of a graph that contains this pipeline's (:func:`~rheostat.config.shedding.join_graphs`), with the
+                file of its orders. None: :attr:`graph` with ``settings.orders``.
+
+        Raises:
+            InputError: an edge of the pipeline is not in the graph, or the source takes no orders.
+            RheostatError: see :func:`start_query`.
+        """
+        if shedding is None and settings.orders is not None:
+            shedding = Shedding(self.graph(settings), Path(settings.orders))
+        if shedding is not None and settings.source != FORMAT:
+            message = "records are dropped by orders, which other sources do not take"
+            raise InputError([Fault("source", settings.source, FORMAT, message)])
+        queries = []
+        for sink, rows in self.build(settings, spark, shedding).items():
+            checkpoint, out = f"{settings.checkpoint}/{sink}", f"{settings.out}/{sink}"
+            queries.append(start_query(replace(settings, query_name=sink, checkpoint=checkpoint, out=out), rows))
+        return queries
 
 
 def _add_own_options(parser: argparse.ArgumentParser, settings: type[PipelineSettings]) -> None:

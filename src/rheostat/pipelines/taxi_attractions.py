@@ -20,6 +20,7 @@ As a program: ``python -m rheostat.pipelines.taxi_attractions --help``.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rheostat.pipelines.click_fraud import make_wait
@@ -66,7 +67,7 @@ def build(settings: TaxiSettings, records: DataFrame) -> DataFrame:
 
     nearest = F.array_min(F.array(*(_candidate(place) for place in ATTRACTIONS)))
     rows = (
-        _parse(records)
+        parse_trips(records.select("value"))
         .withColumn("nearest", nearest)
         .withColumn("attraction", F.col("nearest.name"))
         .withColumn("attraction_distance", F.sqrt("nearest.squared"))
@@ -83,14 +84,17 @@ def _candidate(place: Attraction) -> Column:
     return F.struct(squared.alias("squared"), F.lit(place.name).alias("name"))
 
 
-def _parse(records: DataFrame) -> DataFrame:
-    """Records with an id and a pickup on earth; the others are counted, and left out."""
+def parse_trips(records: DataFrame, name: str = "records", needed: Sequence[str] = ("id",)) -> DataFrame:
+    """Trips with the fields that are needed and a pickup on earth; the others are counted as ``name``, and left out."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    parsed = records.select(F.from_json("value", _JSON).alias("r")).select("r.*")
-    on_earth = F.col("pickup_longitude").between(-180, 180) & F.col("pickup_latitude").between(-90, 90)
-    whole = F.coalesce(F.isnotnull("id") & on_earth, F.lit(False))  # noqa: FBT003 (a column of it)
-    observed = parsed.observe("records", F.count(F.lit(1)).alias("records"), F.count_if(~whole).alias("malformed"))
+    others = [column for column in records.columns if column != "value"]
+    parsed = records.select(F.from_json("value", _JSON).alias("r"), *others).select("r.*", *others)
+    whole = F.col("pickup_longitude").between(-180, 180) & F.col("pickup_latitude").between(-90, 90)
+    for field in needed:
+        whole = F.isnotnull(field) & whole
+    whole = F.coalesce(whole, F.lit(False))  # noqa: FBT003 (a column of it)
+    observed = parsed.observe(name, F.count(F.lit(1)).alias("records"), F.count_if(~whole).alias("malformed"))
     return observed.filter(whole)
 
 

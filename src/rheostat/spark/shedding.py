@@ -20,9 +20,10 @@ import shutil
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import reduce
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rheostat.config.shedding import Edge, SheddingGraph
 from rheostat.errors import Fault, InputError
@@ -31,6 +32,7 @@ from rheostat.spark.keep import ABOVE, COUNTED, DRAW, IDENTITY, KEEP_ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 _QUANTILES = [number / 64 for number in range(65)]
@@ -135,6 +137,33 @@ class Shedding:
             raise InputError(faults)
         kept = _kept(edge, by, value)
         return (_observe(rows, edge, kept, value) if rows.isStreaming else rows).where(kept)
+
+    def unite(self, inputs: Sequence[DataFrame]) -> DataFrame:
+        """The rows of several sources together, by the names of their columns.
+
+        Their columns ``rheostat`` differ: that of a source has the limits of the edges behind it. An edge that a row
+        has not passed kept it, so :meth:`weight` may name the edges of all inputs.
+
+        Raises:
+            InputError: the rows of an input lack the column ``rheostat``.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if any(IDENTITY not in rows.columns for rows in inputs):
+            raise InputError([_no_records()])
+        structs = [cast("StructType", rows.schema[IDENTITY].dataType) for rows in inputs]
+        types = {field.name: field.dataType for struct in structs for field in struct.fields}
+
+        def fill(name: str, own: StructType) -> Column:
+            if name in own.names:
+                return F.col(IDENTITY)[name].alias(name)
+            return F.lit(None if name.endswith(ABOVE) else KEEP_ALL).cast(types[name]).alias(name)
+
+        filled = [
+            rows.withColumn(IDENTITY, F.struct(*(fill(name, struct) for name in types)))
+            for rows, struct in zip(inputs, structs, strict=True)
+        ]
+        return reduce(lambda one, other: one.unionByName(other), filled)
 
     def count(self, rows: DataFrame, start: str) -> DataFrame:
         """The same rows, counted for each edge from ``start``: for edges that are a :meth:`shed` in ``foreachBatch``.
