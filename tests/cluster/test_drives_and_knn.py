@@ -22,8 +22,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.cluster.kafka_support import kafka_session, options, order
 from tests.cluster.support import TIMEOUT_S, until
 from tests.cluster.test_shedding_counts import counted
+from tests.load.test_scenario import values_in
 
-from rheostat.config.shedding import WHOLE, join_graphs
+from rheostat.config.shedding import WHOLE, Sink, declare_shedding, join_graphs
+from rheostat.errors import InputError
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
@@ -31,7 +33,7 @@ from rheostat.load.payload import IdChecksum
 from rheostat.pipelines import knn, taxi_drives
 from rheostat.pipelines.running import KnnSettings, SheddingPipeline, TaxiDrivesSettings, finish
 from rheostat.pipelines.sink import find_batches, read_tables, verify, verify_records
-from rheostat.spark.keep import is_kept, seed_of, signed_limit
+from rheostat.spark.keep import KEEP_ALL, is_kept, seed_of, signed_limit
 from rheostat.spark.shedding import Shedding
 
 pytestmark = pytest.mark.cluster
@@ -217,13 +219,38 @@ def test_both_in_one_session_drop_what_the_orders_of_one_graph_say(
     check_neighbours(tmp_path / "o2" / "knn", near, kept)
 
 
+def test_rows_of_two_sources_are_united_with_the_limits_of_both(spark: SparkSession) -> None:
+    """An edge that a row has not passed has no part in its weight."""
+    graph = declare_shedding([Sink("x")], {"a": ["t"], "b": ["x"]}, {"t": ["x"]}, by_value=[("b", "x")])
+    shedding, draws = Shedding(graph), spark.range(2).withColumn("draw", F.col("id") * 7)
+
+    def rows_with(**limits: int | float) -> Any:
+        types = {int: "long", float: "double"}
+        fields = [F.lit(limit).cast(types[type(limit)]).alias(name) for name, limit in limits.items()]
+        return draws.select(F.struct("draw", *fields).alias("rheostat"), "id")
+
+    half = signed_limit(WHOLE // 2)
+    one = rows_with(**{"a>t": half, "t>x": signed_limit(WHOLE // 4)})
+    other = rows_with(**{"b>x": half, "b>x:above": 1.5}).select("id", "rheostat")
+    united = shedding.unite([one, other])
+    weight = shedding.weight(("a", "t"), ("t", "x"))
+    found = [(row.id, row.rheostat.asDict(), row.weight) for row in united.withColumn("weight", weight).collect()]
+    of_one = {"a>t": half, "t>x": signed_limit(WHOLE // 4), "b>x": KEEP_ALL, "b>x:above": None}
+    of_other = {"a>t": KEEP_ALL, "t>x": KEEP_ALL, "b>x": half, "b>x:above": 1.5}
+    assert found == [
+        *((number, {"draw": 7 * number, **of_one}, 8.0) for number in range(2)),
+        *((number, {"draw": 7 * number, **of_other}, 1.0) for number in range(2)),
+    ]
+    with pytest.raises(InputError, match="no longer records of the source"):
+        shedding.unite([one, draws])
+
+
 def test_from_logs_everything_comes_out_but_what_is_malformed(spark: SparkSession, tmp_path: Path) -> None:
     produce(tmp_path, f"--log={tmp_path / 'in'}", drives="drives", points="points")
     bad = ["", "no JSON", "{}", '{"id":5,"x":1,"y":2,"timestamp":1}', '{"id":6,"pickup_longitude":1,"timestamp":1}']
     records: dict[str, list[Record]] = defaultdict(list)
     for name in ("drives-1", "drives-2", "points"):
-        rows = spark.read.format("rheostat-log").option("path", str(tmp_path / "in" / name)).load().collect()
-        records[name] = [Record(name, 0, 0, json.loads(row.value)) for row in rows]
+        records[name] = [Record(name, 0, 0, json.loads(value)) for value in values_in(tmp_path / "in" / name)]
         with LogWriter(tmp_path / "in" / name) as writer:
             writer.append(1, bad, 1.0)
     taxi = drives(source="log", log=f"{tmp_path}/in/drives", checkpoint=f"{tmp_path}/c1", out=f"{tmp_path}/o1")
