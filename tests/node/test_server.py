@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import httpx
+import psutil
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.execute.node_client import NodeState, PeerTrip, parse_state
+from rheostat.execute.node_client import NodeState, NodeTime, PeerTrip, parse_state
 from rheostat.host.spark_daemons import WorkerSize
 from rheostat.node.peers import CALLER, PeerRoundTrips
 from rheostat.node.server import MOST_BYTES, make_app
@@ -172,7 +174,9 @@ def test_the_state(node, served):
     used, names = (node.record(2).name,), {f"{node.record(n).host}:8081": node.record(n).name for n in (1, 2, 3)}
     hosts = frozenset({"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"})
     expected = NodeState(n_max=5, used=used, idle=2, free=1, names=names, name="n", hosts=hosts, leaving=1)
-    assert parse_state(seen) == expected
+    state = parse_state(seen)
+    assert replace(state, cpu=None) == expected
+    assert state.cpu == NodeTime(seen["cpu"]["at"], psutil.cpu_count() or 0, seen["cpu"]["busy_s"])
     assert [one["standing"] for one in seen["workers"]] == ["ALIVE", "ALIVE", "ALIVE", None]
     assert (seen["peers"], seen["delays_ms"]) == ([], {})
 

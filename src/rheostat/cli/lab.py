@@ -98,8 +98,11 @@ def node(
             "A loopback address is the first of a series.",
         ),
     ] = "127.0.0.1",
-    cores: Annotated[int, typer.Option("--cores", help="Cores of each Worker.")] = 1,
+    cores: Annotated[int, typer.Option("--cores", help="Cores that each Worker offers.")] = 1,
     memory_mb: Annotated[int, typer.Option("--memory", help="Memory of each Worker for executors, MB.")] = 1024,
+    cpus: Annotated[
+        str | None, typer.Option("--cpus", help="CPUs that the Workers run on, as in 0,1. Default: all. Linux only.")
+    ] = None,
     folder: Annotated[Path | None, typer.Option("--folder", help="Folder for its records and logs.")] = None,
     token_file: Annotated[
         Path | None,
@@ -127,6 +130,7 @@ def node(
     from rheostat.node.options import NodeOptions, run_node
 
     lists = {"addresses": _parts(addresses), "peers": _parts(*(peers or ())), "delays": _parts(*(delays or ()))}
+    lists["cpus"] = () if cpus is None else _parts(cpus)
     result = run_node(NodeOptions(**{**given, "master": master.rstrip("/"), **lists}), say)
     if as_json:
         print_json(result)

@@ -22,6 +22,7 @@ from rheostat.host.java import Java, Say, bash_faults, cache_folder, find_java, 
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.host.spark_daemons import Daemons, WorkerSize, port_faults
 from rheostat.lab.lab import Lab
+from rheostat.node.cpu import cpu_faults
 from rheostat.node.peers import PeerRoundTrips
 from rheostat.node.server import EndSignals
 from rheostat.node.workers import Folder, Rules, StandaloneSpark, Workers, address_of
@@ -52,6 +53,7 @@ class NodeOptions:
         peers: other nodes, each ``NAME=URL``; its own name is ignored, so that all nodes can be given one list.
         ping_every_s: interval of the pings to the peers, s.
         delays: artificial delays of answers to pings, each ``CALLER=MS``; for trials.
+        cpus: numbers of the CPUs that the Workers run on; empty: on all of the machine.
     """
 
     master: str
@@ -69,6 +71,7 @@ class NodeOptions:
     peers: Sequence[str] = ()
     ping_every_s: float = 10.0
     delays: Sequence[str] = ()
+    cpus: Sequence[str] = ()
 
     def peer_round_trips(self) -> PeerRoundTrips:
         """The measurement of round trips to its peers, of valid options."""
@@ -123,6 +126,7 @@ def _faults(options: NodeOptions) -> Iterator[Fault]:
     if not 0 <= options.grace_s <= 3600:
         yield Fault("--grace", f"{options.grace_s:g}", "0 to 3600 s", "how long Workers may take to leave at the end")
     yield from _address_faults(options)
+    yield from cpu_faults(options.cpus)
     yield from _peer_faults(options.peers)
     yield from _delay_faults(options)
     if not 0.1 <= options.ping_every_s <= 3600:
@@ -232,7 +236,8 @@ def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
         folder = Folder(prepared.folder)
         size = WorkerSize(options.cores, options.memory_mb)
         spark = StandaloneSpark(Daemons(folder.spark, prepared.java, prepared.spark_home), size, options.master)
-        workers = Workers(spark, folder, Rules(options.name, options.n_max, options.addresses))
+        cpus = frozenset(map(int, options.cpus))
+        workers = Workers(spark, folder, Rules(options.name, options.n_max, options.addresses, cpus=cpus))
         say(_describe_start(options, listener, workers, prepared.token))
         peers = options.peer_round_trips()
         app = make_app(workers, name=options.name, n_max=options.n_max, size=size, token=prepared.token, peers=peers)

@@ -27,6 +27,7 @@ from rheostat.config.faults import faults_of
 from rheostat.config.models import FrozenModel
 from rheostat.errors import Fault, InputError, UnavailableError
 from rheostat.host.spark_daemons import WorkerSize
+from rheostat.node.cpu import CpuReading
 from rheostat.node.peers import CALLER, PeerRoundTrips
 from rheostat.node.workers import STAYING, DisagreementError, MasterView, Situation, State, Worker, Workers
 
@@ -128,6 +129,7 @@ class NodeDescription(BaseModel):
         description="Callers whose pings the server itself answers late, for trials: round trips to here are not real."
     )
     last_error: Trouble | None
+    cpu: CpuReading
 
 
 class ProblemFault(BaseModel):
@@ -176,6 +178,7 @@ def describe(
         ],
         delays_ms=peers.delays_ms,
         last_error=Trouble(at=situation.last_error[0], text=situation.last_error[1]) if situation.last_error else None,
+        cpu=situation.cpu,
     )
 
 

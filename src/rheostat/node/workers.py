@@ -26,6 +26,7 @@ from rheostat.files import lock_file, replace_text
 from rheostat.host.guardian import find_by_token, kill_by_token
 from rheostat.host.processes import Identity, Launch
 from rheostat.host.spark_daemons import Daemons, WorkerSize, ask_daemon
+from rheostat.node.cpu import CpuReading, kept_on, read_cpu
 
 MARK = "RHEOSTAT_NODE_WORKER"
 """Environment variable of a Worker and its descendants (executors, their Python); its value identifies the Worker."""
@@ -130,6 +131,7 @@ class Situation:
     view: MasterView | None
     free_ids: tuple[int, ...]
     last_error: tuple[float, str] | None
+    cpu: CpuReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +172,14 @@ class Rules:
         name: prefix of its Workers' names.
         n_max: largest number of Workers, standby included.
         addresses: see :func:`address_of`.
+        cpus: on which the Workers run; empty: on all.
     """
 
     name: str
     n_max: int
     addresses: Sequence[str]
     patience: Patience = Patience()
+    cpus: frozenset[int] = frozenset()
 
 
 # Which Workers a request creates or removes: S1, section 4.3.3, Algorithms 8 and 9.
@@ -431,11 +435,12 @@ class Workers:
         return Removal(leaving, tuple(sorted(named | busy)), len(staying) - len(leaving) - len(named | busy))
 
     def situation(self) -> Situation:
-        """The Workers, and what the master says now."""
-        view = self._ask_master()
+        """The Workers, what the master says now, and the processor time."""
+        view, records = self._ask_master(), [worker.record for worker in self.known]
+        cpu = read_cpu(self._rules.cpus, {each.pid: each.name for each in records if each.pid is not None})
         with self._lock:
             free = to_create(self._rules.n_max, self._workers, self._rules.n_max)
-            return Situation(self._clock(), tuple(self._ordered()), view, free, self._last_error)
+            return Situation(self._clock(), tuple(self._ordered()), view, free, self._last_error, cpu)
 
     def close(self, *, keep: bool, grace_s: float) -> list[Worker]:
         """End; returns the Workers that are left: none unless they are kept. May be called more than once.
@@ -533,7 +538,7 @@ class Workers:
         self._folder.save(worker.record)
         launch = self._spark.launch(worker.record, view.url)
         try:
-            with self._folder.log(worker.record).open("wb") as output:
+            with self._folder.log(worker.record).open("wb") as output, kept_on(self._rules.cpus):
                 process = launch.start(output)
         except OSError as error:
             self._report(f"{worker.record.name} cannot be started: {error.strerror or error}")
