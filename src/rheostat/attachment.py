@@ -24,6 +24,7 @@ from rheostat.loop.clock import StoppableClock, SystemClock, UnstoppedClock
 from rheostat.loop.loop import Loop, Status, supervise
 from rheostat.metrics import CountingJournal, JobMetrics, MetricsServer, serve
 from rheostat.model import NO_MEASURE, Bounds, Observation, QueryReading, SourceInfo
+from rheostat.observe.cpu import CpuMeter
 from rheostat.observe.driver import DriverSource, find_uncountable
 from rheostat.observe.merge import MergedSource
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
@@ -241,7 +242,8 @@ def assemble(
         undoing.callback(actuator.close)
         requested = partial(getattr, actuator, "requested", None)
         if sources is None:
-            source = DriverSource(spark, settings.queries, requested=requested)
+            by_executor = watch is not None or settings.shedding.graph is not None
+            source = DriverSource(spark, settings.queries, requested=requested, by_executor=by_executor)
         else:
             source = MergedSource(sources, requested=requested)
         undoing.callback(source.close)
@@ -263,7 +265,9 @@ def assemble(
         if journal is None or faults:
             raise InputError(faults)
         undoing.pop_all()
-    source = source if watch is None else SourceWithNodes(source, watch)
+    if watch is not None:
+        placed = settings.workers.round_trips_ms is not None
+        source = SourceWithNodes(source, watch, CpuMeter(facts.app_id), placed=placed)
     journal = journal if served is None else CountingJournal(journal, metrics)
     shedder = _build_shedder(settings)
     loop = Loop(
@@ -284,11 +288,12 @@ def _build_shedder(settings: Settings) -> Shedder | None:
 
 def _nodes_watch(settings: Settings, clock: Clock) -> NodesWatch | None:
     given = settings.workers.round_trips_ms
-    if settings.actuator != "workers" or given is None:
+    if settings.actuator != "workers":
         return None
     from rheostat.execute.node_client import node_clients
 
-    return NodesWatch(node_clients(settings), None if isinstance(given, str) else pairs_of(given), clock.now)
+    pairs = pairs_of(given) if isinstance(given, Mapping) else None
+    return NodesWatch(node_clients(settings), pairs, clock.now)
 
 
 def _build_actuator(
@@ -296,7 +301,7 @@ def _build_actuator(
 ) -> Actuator:
     if settings.mode != "act":
         return DryRun()
-    round_trips = None if watch is None else watch.round_trips
+    round_trips = None if watch is None or settings.workers.round_trips_ms is None else watch.round_trips
     return build_actuator(settings.actuator, ActuatorContext(spark, settings, clock, paused, round_trips))
 
 

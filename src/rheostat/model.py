@@ -79,11 +79,23 @@ class Offsets:
         return tuple([PartitionOffsets(*row) for row in rows])
 
 
+class ExecutorWork(NamedTuple):
+    """What an executor did of a stage: the time that its tasks were there, and the records that they read."""
+
+    executor_id: str
+    busy_s: float
+    records: int
+
+
 class StageWork(NamedTuple):
-    """One stage of a batch: number of tasks and the sum of their run times."""
+    """One stage of a batch: number of tasks and the sum of their run times.
+
+    ``by_executor`` is empty where it is not asked for.
+    """
 
     tasks: int
     busy_s: float
+    by_executor: tuple[ExecutorWork, ...] = ()
 
 
 class EdgeCount(NamedTuple):
@@ -406,12 +418,41 @@ class Nodes:
         return tuple([node.name for node in self.nodes for _ in range(node.used)])
 
 
+class NodeCpu(NamedTuple):
+    """A node: the CPUs that executors on it may use, and how many of them were busy, with whatever."""
+
+    name: str
+    cores: int
+    busy: float
+
+
+class ExecutorCpu(NamedTuple):
+    """An executor: its node, and how many cores it and its Python workers used."""
+
+    executor_id: str
+    node: str
+    busy: float
+
+
+@dataclass(frozen=True, slots=True)
+class CpuUse:
+    """Processor time between two answers of node servers, in cores: means since the look before.
+
+    Attributes:
+        nodes: those of which it is known, sorted by name.
+        executors: of this application, those of which it is known, by node.
+    """
+
+    nodes: tuple[NodeCpu, ...]
+    executors: tuple[ExecutorCpu, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """A section that could not be observed in this cycle, and why.
 
     Attributes:
-        section: ``"offsets"``, ``"batch"``, ``"running"``, ``"cluster"``, ``"nodes"`` or ``"queries"``.
+        section: ``"offsets"``, ``"batch"``, ``"running"``, ``"cluster"``, ``"nodes"``, ``"cpu"`` or ``"queries"``.
         query_id: None for a section of the application.
     """
 
@@ -422,13 +463,14 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An application, observed in one cycle. ``nodes`` is None where nodes are not used or unknown."""
+    """An application, observed in one cycle. ``nodes`` and ``cpu`` are None where they are not used or unknown."""
 
     at: float
     queries: tuple[QueryReading, ...] = ()
     cluster: Cluster | None = None
     gaps: tuple[Gap, ...] = ()
     nodes: Nodes | None = None
+    cpu: CpuUse | None = None
 
 
 # Assessment: the figures that decisions are based on.
@@ -513,6 +555,43 @@ class EdgeLoad(NamedTuple):
     arrival_rate: float | None
     backlog_excess: float | None
     late_s: float | None
+
+
+class QueryTask(NamedTuple):
+    """A query with edges, as one task of Stream Economics.
+
+    Attributes:
+        name: of the query, or its id where it has none.
+        sources: outside sources that it reads, each with the records/s that arrive, before any shedder.
+        sinks: that it serves, as far as its edges are counted.
+    """
+
+    name: str
+    sources: tuple[tuple[str, float], ...]
+    sinks: tuple[str, ...]
+
+
+class TaskInstance(NamedTuple):
+    """A task on one executor.
+
+    Attributes:
+        in_rate: records/s that it takes in, behind the shedders of the sources.
+        cpu: cores that it uses, Python workers included.
+    """
+
+    task: str
+    node: str
+    in_rate: float
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """Who uses how much of the processors. What is busy on a node beyond its instances is the use of others."""
+
+    nodes: tuple[NodeCpu, ...]
+    tasks: tuple[QueryTask, ...]
+    instances: tuple[TaskInstance, ...]
 
 
 class StageLoad(NamedTuple):
@@ -619,6 +698,7 @@ class Assessment:
         ended: every batch that has ended since the look before, oldest first, with the task time of its stages; empty
             where several queries have input.
         edge_loads: the queries with edges of the shedding graph.
+        processors: who uses how much of them; None: not known.
         bounds: the fewest and the most executors allowed, as the policy is told.
         answer: what became of the policy's last recommendation, as the policy is told; None: there was none.
     """
@@ -703,6 +783,7 @@ class Assessment:
     bounds: Bounds | None = None
     answer: Answer | None = None
     edge_loads: tuple[EdgeLoad, ...] = ()
+    processors: Processors | None = None
 
     @property
     def edges(self) -> tuple[EdgeCount, ...]:

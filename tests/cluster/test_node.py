@@ -177,6 +177,13 @@ class TestBothLayersMoveTogether:
         texts = [outcome.reason.text for outcome in story.app.journal.outcomes() if outcome.status == "applied"]
         assert any("standby" in text for text in texts), texts
 
+    def test_the_journal_has_the_processor_time_of_the_executors(self, story: Story) -> None:
+        def is_known() -> bool:
+            seen = [cycle.observation.cpu for cycle in story.app.journal.cycles() if cycle.observation is not None]
+            return any(len(cpu.executors) == 3 and cpu.nodes[0].busy > 0 for cpu in seen if cpu is not None)
+
+        story.app.until(is_known, "the node server to have told it twice")
+
     def test_a_used_worker_is_not_removed_whatever_is_asked(self, story: Story) -> None:
         answer = httpx.request(
             "DELETE",

@@ -24,6 +24,7 @@ from rheostat.host.spark_daemons import free_ports
 from rheostat.lab.lab import Lab
 from rheostat.loop.clock import SystemClock
 from rheostat.model import Nodes, Observation, Outcome, OutcomeStatus, Placement
+from rheostat.observe.cpu import CpuMeter
 from rheostat.observe.driver import DriverSource
 from rheostat.observe.nodes import SourceWithNodes
 
@@ -52,7 +53,7 @@ class Plant:
         actuator = assembly._build_actuator(spark, settings, clock, watch, lambda: False)
         assert isinstance(actuator, WorkersActuator)
         self.both = actuator
-        self.source = SourceWithNodes(DriverSource(spark, requested=lambda: actuator.requested), watch)
+        self.source = SourceWithNodes(DriverSource(spark, requested=lambda: actuator.requested), watch, CpuMeter(None))
         self.outcomes: list[Outcome] = []
         self.decisions = 0
         self.seen = Observation(0.0)

@@ -12,7 +12,7 @@ from itertools import chain
 import pytest
 
 from rheostat.errors import UnavailableError
-from rheostat.execute.node_client import NodeClient, NodeState, PeerTrip, parse_state
+from rheostat.execute.node_client import ExecutorTime, NodeClient, NodeState, NodeTime, PeerTrip, parse_state
 from rheostat.execute.workers import SparkJob
 
 WORKER = {"id": 1, "name": "n-1-7", "host": "127.0.0.2", "web": "127.0.0.2:8081", "state": "ready", "used": True}
@@ -85,6 +85,17 @@ def test_the_ways_to_peers_are_read_as_far_as_they_are_measured():
     peers = [PEER, PEER | {"name": "new", "round_trip_ms": None, "age_s": None}]
 
     assert parse_state(STATE | {"peers": peers}).peers == (PeerTrip("far", 250.5, 3.0),)
+
+
+def test_the_processor_time_is_read_where_it_is_told():
+    executor = {"worker": "n-1-7", "app_id": "app-1", "executor_id": "0", "cpu_s": 1.5}
+    cpu = {"at": 9.0, "cpus": 2, "busy_s": 3.5, "executors": [executor]}
+
+    assert parse_state(STATE).cpu is None
+    assert parse_state(STATE | {"cpu": cpu}).cpu == NodeTime(9.0, 2, 3.5, (ExecutorTime("app-1", "0", 1.5),))
+    for wrong in ({"busy_s": -1}, {"at": "soon"}, {"executors": [executor | {"cpu_s": float("nan")}]}, {"cpus": None}):
+        with pytest.raises(UnavailableError, match="this is not what a node says"):
+            parse_state(STATE | {"cpu": cpu | wrong})
 
 
 @pytest.mark.parametrize(

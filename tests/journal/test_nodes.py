@@ -8,7 +8,7 @@ from tests.journal import synthetic
 
 from rheostat.journal.records import DecisionRecord, Header
 from rheostat.journal.store import JournalWriter, read_journal
-from rheostat.model import NodeReading, Nodes, Placement, RoundTrip
+from rheostat.model import CpuUse, ExecutorCpu, NodeCpu, NodeReading, Nodes, Placement, RoundTrip
 
 
 def nodes(at, names, used, trips=None):
@@ -17,17 +17,18 @@ def nodes(at, names, used, trips=None):
     return Nodes(at, rows, tuple(RoundTrip(a, b, ms) for (a, b), ms in sorted(trips.items())))
 
 
-def written(folder, readings, placements=()):
+def written(folder, readings, placements=(), seen=()):
     """Synthetic cycles with these nodes and placements, in a journal; what was written, and what is read."""
     placements = [*placements, *[None] * (len(readings) - len(placements))]
+    more = [*seen, *[{}] * (len(readings) - len(seen))]
     some = [
         (
-            dataclasses.replace(seen, nodes=reading),
+            dataclasses.replace(seen, nodes=reading, **extra),
             dataclasses.replace(meant, nodes=reading),
             dataclasses.replace(decided, placement=placement),
         )
-        for (seen, meant, decided), reading, placement in zip(
-            synthetic.cycles(len(readings)), readings, placements, strict=True
+        for (seen, meant, decided), reading, placement, extra in zip(
+            synthetic.cycles(len(readings)), readings, placements, more, strict=True
         )
     ]
     writer = JournalWriter(folder)
@@ -52,6 +53,18 @@ def test_nodes_come_back_as_they_change(tmp_path):
     some, records = written(tmp_path, readings)
     assert [record.observation for record in records] == [seen for seen, _, _ in some]
     assert [record.assessment.nodes for record in records] == readings
+
+
+def test_processor_time_comes_back_as_it_changes(tmp_path):
+    def cpu(*busy):
+        return CpuUse(
+            (NodeCpu("a", 2, busy[0]),), tuple(ExecutorCpu(str(n), "a", each) for n, each in enumerate(busy[1:]))
+        )
+
+    readings = [cpu(1.5, 0.25), cpu(1.75, 1 / 3), None, cpu(0.0, 0.25, 0.75), cpu(1.5, 0.125), CpuUse(())]
+    some, records = written(tmp_path, [None] * len(readings), seen=[{"cpu": each} for each in readings])
+    assert [record.observation for record in records] == [seen for seen, _, _ in some]
+    assert [record.observation.cpu for record in records] == readings
 
 
 def test_executors_come_back_with_their_nodes(tmp_path):

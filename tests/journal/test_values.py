@@ -18,6 +18,7 @@ from rheostat.model import (
     Assessment,
     Batch,
     Decision,
+    ExecutorWork,
     Observation,
     Offsets,
     QueryLoad,
@@ -96,6 +97,10 @@ def test_who_leaves_first():
         pytest.param(Batch(10.0, 4, 2.5, records=100, work_s=1.5), id="one stage"),
         pytest.param(Batch(10.0, 4, 2.5, records=9, offsets=(5, None)), id="offsets of two sources, stages unknown"),
         pytest.param(Batch(10.0, 4, 2.5, work_s=1.5, stages=(StageWork(3, 0.5), StageWork(4, 1.0))), id="two stages"),
+        pytest.param(
+            Batch(10.0, 4, 2.5, stages=(StageWork(3, 0.5, (ExecutorWork("0", 0.4, 9),)), StageWork(4, 1.0))),
+            id="work by executor",
+        ),
         pytest.param(
             Batch(10.0, 4, 2.5, records=9, stages=(StageWork(2, 1.0),)).with_reads((50,)), id="a table read anew"
         ),

@@ -11,9 +11,10 @@ import pytest
 from rheostat import attachment as assembly
 from rheostat.config.loading import load_settings
 from rheostat.errors import UnavailableError
-from rheostat.execute.node_client import NodeClient
+from rheostat.execute.node_client import NodeClient, NodeTime
 from rheostat.loop.clock import ManualClock
 from rheostat.model import Cluster, Executor, Gap, NodeReading, Nodes, Observation, RoundTrip
+from rheostat.observe.cpu import CpuMeter
 from rheostat.observe.merge import merge_observations
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
 
@@ -27,6 +28,7 @@ class Server:
     free: int = 1
     hosts: tuple[str, ...] = ()
     peers: tuple[tuple[str, float, float], ...] = ()
+    cpu: NodeTime | None = None
     fails: Exception | None = None
     closed: bool = False
     address: str = field(init=False)
@@ -244,7 +246,7 @@ def test_small_changes_of_what_is_measured_are_not_passed_on(first, second, expe
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param({}, None, id="none: nodes play no part"),
+        pytest.param({}, {"trips": None}, id="none: only the processor time is read"),
         pytest.param({"round_trips_ms": "measured"}, {"trips": None}, id="measured"),
         pytest.param({"round_trips_ms": {"near": {"far": 300}}}, {"trips": {("far", "near"): 300.0}}, id="given"),
     ],
@@ -284,14 +286,15 @@ def test_the_servers_are_asked_while_the_source_looks():
     site = Site(Server("near"), Server("far"), given={})
     plain = Plain(site)
 
-    seen = SourceWithNodes(plain, site.watch).observe(100.0)
+    seen = SourceWithNodes(plain, site.watch, CpuMeter("app-1")).observe(100.0)
 
     assert plain.asked == [2]
     assert seen.nodes is not None
     assert seen.nodes.in_use == ("near",)
     assert seen.cluster is not None
     assert [each.node for each in seen.cluster.executors] == ["near"]
-    assert [gap.why for gap in seen.gaps] == ["none", "no round trip is known between far and near"]
+    why = ["none", *(f"{name}: its server is of a version that tells no processor time" for name in ("far", "near"))]
+    assert [gap.why for gap in seen.gaps] == [*why, "no round trip is known between far and near"]
 
 
 def test_the_first_look_waits_until_each_server_has_answered_or_failed():
@@ -310,7 +313,7 @@ def test_the_first_look_waits_until_each_server_has_answered_or_failed():
             pass
 
     servers = Server("near"), Server("far"), Server("down", fails=UnavailableError("no answer"))
-    source = SourceWithNodes(Looks(), NodesWatch(servers, {}, lambda: 100.0, later))
+    source = SourceWithNodes(Looks(), NodesWatch(servers, {}, lambda: 100.0, later), CpuMeter("app-1"))
 
     seen = source.observe(100.0)
 
@@ -323,7 +326,7 @@ def test_the_end_closes_all():
     site = Site(Server("near"))
     plain = Plain(site)
 
-    SourceWithNodes(plain, site.watch).close()
+    SourceWithNodes(plain, site.watch, CpuMeter("app-1")).close()
 
     assert (plain.closed, site.servers[0].closed) == (True, True)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rheostat.model import Batch, StageWork
+from rheostat.model import Batch, ExecutorWork, StageWork
 from rheostat.observe.parse import MOST_STAGES, with_stages
 
 RUN = "4ea5260f-8d80-4659-b439-587a169c9111"
@@ -66,6 +66,15 @@ def test_a_batch_with_three_stages():
     assert known.work_s == 0.166
     assert known.stages == (StageWork(3, 0.085), StageWork(1, 0.013), StageWork(1, 0.012))
     assert (known.duration_s, known.records) == (1.166, 1000)
+
+
+def test_the_work_of_executors_where_it_is_asked_for():
+    summary = {"1": {"taskTime": 40, "inputRecords": 300}, "0": {"taskTime": 50, "inputRecords": 700}}
+    known = with_stages(
+        BATCH, RUN, RECORDED, each_a_job(RECORDED), by_executor=lambda stage: summary if stage["stageId"] == 20 else {}
+    )
+    assert known.stages[0] == StageWork(3, 0.085, (ExecutorWork("0", 0.05, 700), ExecutorWork("1", 0.04, 300)))
+    assert known.stages[1] == StageWork(1, 0.013)
 
 
 def test_stages_beside_each_other_count_once():

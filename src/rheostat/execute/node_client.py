@@ -36,6 +36,23 @@ class PeerTrip(NamedTuple):
     age_s: float
 
 
+class ExecutorTime(NamedTuple):
+    """CPU seconds of an executor of any application, its Python workers included."""
+
+    app_id: str
+    executor_id: str
+    cpu_s: float
+
+
+class NodeTime(NamedTuple):
+    """Processor time of a node until ``at``, of a clock of its own; ``busy_s``: CPU seconds of all that runs on it."""
+
+    at: float
+    cpus: int
+    busy_s: float
+    executors: tuple[ExecutorTime, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class NodeState:
     """The state of a node.
@@ -49,6 +66,7 @@ class NodeState:
         hosts: addresses of its Workers, including leaving ones.
         leaving: Workers that are leaving and may still get an executor, as the master does not know it yet.
         peers: measured round trips to its peers.
+        cpu: its processor time; None: a server of an earlier version does not tell.
     """
 
     n_max: int
@@ -60,6 +78,7 @@ class NodeState:
     hosts: frozenset[str] = frozenset()
     leaving: int = 0
     peers: tuple[PeerTrip, ...] = ()
+    cpu: NodeTime | None = None
 
 
 def parse_state(answer: Any) -> NodeState:
@@ -85,6 +104,7 @@ def parse_state(answer: Any) -> NodeState:
             hosts=frozenset(str(one["host"]) for one in workers),
             leaving=leaving,
             peers=_parse_peers(answer.get("peers", ())),
+            cpu=_parse_cpu(answer["cpu"]) if "cpu" in answer else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         message = f"this is not what a node says of itself: {error!r}"
@@ -101,6 +121,15 @@ def _parse_peers(peers: Sequence[Mapping[str, Any]]) -> tuple[PeerTrip, ...]:
     if not all(0 <= number < float("inf") for trip in trips for number in (trip.ms, trip.age_s)):
         raise ValueError("a round trip or its age is no number, or negative")
     return tuple(trips)
+
+
+def _parse_cpu(cpu: Mapping[str, Any]) -> NodeTime:
+    rows = cpu["executors"]
+    executors = [ExecutorTime(str(one["app_id"]), str(one["executor_id"]), float(one["cpu_s"])) for one in rows]
+    found = NodeTime(float(cpu["at"]), int(cpu["cpus"]), float(cpu["busy_s"]), tuple(executors))
+    if not all(0 <= number < float("inf") for number in (*found[:3], *(one.cpu_s for one in executors))):
+        raise ValueError("a processor time is no number, or negative")
+    return found
 
 
 class Node(Protocol):

@@ -8,6 +8,7 @@ its place. The rest of an observation is::
             "r": [running …]}],
      "c": [at, requested, executors, active, failed, finished, busy, excluded, gc],
      "n": [at, map, used, free, round trips],
+     "p": [processors, busy],
      "g": [gap …]}
 
 ``b``, each of ``e``, and ``r`` hold the fields of :class:`~rheostat.model.Batch` (``stages``, ``offsets`` and those
@@ -50,8 +51,12 @@ from rheostat.model import (
     Assessment,
     Batch,
     Cluster,
+    CpuUse,
     Decision,
+    ExecutorCpu,
+    ExecutorWork,
     Gap,
+    NodeCpu,
     NodeReading,
     Nodes,
     Observation,
@@ -117,6 +122,8 @@ class Encoder:
             out["c"] = self._cluster(observation.cluster)
         if observation.nodes is not None:
             out["n"] = self._nodes(observation.nodes)
+        if observation.cpu is not None:
+            out["p"] = self._cpu(observation.cpu)
         if observation.gaps:
             out["g"] = [[gap.section, gap.why, gap.query_id] for gap in observation.gaps]
         return out
@@ -171,6 +178,12 @@ class Encoder:
         columns = [node.used for node in nodes.nodes], [node.free for node in nodes.nodes], trips
         return [nodes.at, place, *_code_columns((encode_columns, encode_columns, encode_seconds), columns, bases)]
 
+    def _cpu(self, cpu: CpuUse) -> list[Any]:
+        rows = tuple([each[:2] for each in cpu.nodes]), tuple([each[:2] for each in cpu.executors])
+        busy = [*(each.busy for each in cpu.nodes), *(each.busy for each in cpu.executors)]
+        place, bases = self._entry("processors", rows, lambda: (rows, [[0] * len(busy)]))
+        return [place, *_code_columns((encode_seconds,), (busy,), bases)]
+
 
 def session_line(session: SessionRecord) -> bytes:
     """The line that starts a file, a run, or other settings."""
@@ -223,6 +236,7 @@ class Decoder:
         self._topologies: list[tuple[tuple[str, ...], tuple[int, ...], Bases]] = []
         self._executors: list[tuple[list[Any], list[int]]] = []
         self._maps: list[tuple[list[str], list[list[str]], Bases]] = []
+        self._processors: list[tuple[list[Any], list[Any], Bases]] = []
 
     def line(self, text: bytes, where: str) -> Record | None:
         """The record of the line at ``where`` (file and number); None if it only helps to read the next ones.
@@ -283,6 +297,8 @@ class Decoder:
         for names, pairs, trips in data.get("maps", ()):
             base = decode_seconds(trips, [0] * len(pairs))[1]
             self._maps.append((names, pairs, [[0] * len(names), [0] * len(names), base]))
+        for some, executors in data.get("processors", ()):
+            self._processors.append((some, executors, [[0] * (len(some) + len(executors))]))
 
     def _decision(self, data: Mapping[str, Any], where: str) -> DecisionRecord:
         """A record whose columns are followed now, and whose values are made when they are first asked for."""
@@ -310,12 +326,14 @@ class Decoder:
         ]
         cluster = self._cluster(*data["c"]) if "c" in data else None
         nodes = self._nodes(*data["n"]) if "n" in data else None
+        cpu = self._cpu(*data["p"]) if "p" in data else None
         return nodes, lambda: Observation(
             at=data.get("at", at),
             queries=tuple([_query(*query) for query in queries]),
             cluster=None if cluster is None else cluster(),
             gaps=tuple([Gap(section=section, why=why, query_id=query) for section, why, query in data.get("g", ())]),
             nodes=nodes,
+            cpu=cpu,
         )
 
     def _offsets(self, at: float, topology: int, *codes: Any) -> Callable[[], Offsets]:
@@ -371,6 +389,15 @@ class Decoder:
             round_trips=tuple([RoundTrip(a=a, b=b, ms=ms) for (a, b), ms in rows if ms is not None]),
         )
 
+    def _cpu(self, place: int, *codes: Any) -> CpuUse:
+        nodes, executors, bases = self._processors[place]
+        (busy,) = _code_columns((decode_seconds,), codes, bases)
+        rows = [(*row, cores) for row, cores in zip((*nodes, *executors), busy, strict=True)]
+        return CpuUse(
+            nodes=tuple([NodeCpu(*row) for row in rows[: len(nodes)]]),
+            executors=tuple([ExecutorCpu(*row) for row in rows[len(nodes) :]]),
+        )
+
 
 def _query(entry: list[Any], offsets: Callable[[], Offsets] | None, data: Mapping[str, Any]) -> QueryReading:
     query_id, run_id, name, trigger_s, sources = entry
@@ -397,17 +424,22 @@ def _check_lengths(what: str, number: int, *columns: list[Any]) -> None:
 
 
 def _batch_row(batch: Batch) -> list[Any]:
-    later = [getattr(batch, name) for name in _LATER]
-    while later and later[-1] in ((), None):
+    plain = [stage if stage.by_executor else stage[:2] for stage in batch.stages]
+    later = [plain, *(getattr(batch, name) for name in _LATER if name != "stages")]
+    while later and later[-1] in ((), [], None):
         later.pop()
     return [getattr(batch, name) for name in _BATCH] + later
 
 
 def _batch(row: list[Any]) -> Batch:
     values = {**_LATER, **dict(zip((*_BATCH, *_LATER), row, strict=False))}
-    values["stages"] = tuple([StageWork(*stage) for stage in values["stages"]])
+    values["stages"] = tuple([_stage(*stage) for stage in values["stages"]])
     values["edges"] = edges_from_json(values["edges"])
     return Batch(**{**values, "offsets": tuple(values["offsets"])})
+
+
+def _stage(tasks: int, busy_s: float, by_executor: Iterable[Any] = ()) -> StageWork:
+    return StageWork(tasks, busy_s, tuple([ExecutorWork(*row) for row in by_executor]))
 
 
 def _blame(where: str, decode: Callable[[], T]) -> T:

@@ -63,6 +63,7 @@ class DriverSource:
         requested: returns the number of executors requested last, if any.
         limit_s: an observation that has lasted so long asks no further broker. It may last one answer longer.
         timeout_s: how long a broker may take for an answer.
+        by_executor: whether to read what each executor did of the stages of batches.
 
     Raises:
         RefusedError: a Spark Connect session.
@@ -77,8 +78,10 @@ class DriverSource:
         requested: Callable[[], int | None] = lambda: None,
         limit_s: float = 5.0,
         timeout_s: float = 2.0,
+        by_executor: bool = False,
     ) -> None:
         self.jvm = DriverJvm(spark)
+        self._by_executor = by_executor
         self._requested = requested
         self._limit_s = limit_s
         self._timeout_s = timeout_s
@@ -160,7 +163,8 @@ class DriverSource:
                 batches = [*(self._times.place_batch(each) for each in events if each is not None), last]
         with suppress(*_UNREADABLE):
             newest, others = (self.jvm.stages(MOST_STAGES), self.jvm.jobs(MOST_STAGES)), self._queries.runs - {run_id}
-            batches = [with_stages(each, run_id, *newest, others) for each in batches]
+            by_executor = self.jvm.stage_executors if self._by_executor else None
+            batches = [with_stages(each, run_id, *newest, others, by_executor) for each in batches]
         self._batches[run_id] = batches[-1]
         return batches[-1], tuple(batches[:-1])
 

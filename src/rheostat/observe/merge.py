@@ -62,7 +62,8 @@ def merge_observations(first: Observation, second: Observation) -> Observation:
     queries = tuple(_merge_query(query, others.get(query.query_id)) for query in first.queries)
     queries += tuple(query for query_id, query in others.items() if query_id not in mine)
     cluster = first.cluster or second.cluster
-    merged = Observation(at=first.at, queries=queries, cluster=cluster, nodes=first.nodes or second.nodes)
+    nodes, cpu = first.nodes or second.nodes, first.cpu or second.cpu
+    merged = Observation(at=first.at, queries=queries, cluster=cluster, nodes=nodes, cpu=cpu)
     gaps = [*first.gaps, *(gap for gap in second.gaps if gap not in first.gaps)]
     return replace(merged, gaps=tuple(gap for gap in gaps if _still_open(gap, merged)))
 
@@ -79,7 +80,7 @@ def _merge_query(first: QueryReading, second: QueryReading | None) -> QueryReadi
 def _still_open(gap: Gap, observation: Observation) -> bool:
     if gap.section == "cluster":
         return observation.cluster is None
-    if gap.section == "nodes":
+    if gap.section in ("nodes", "cpu"):
         return True
     if gap.section == "queries":
         return not observation.queries

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from rheostat.config.models import ELSEWHERE
 from rheostat.errors import RheostatError
 from rheostat.model import Cluster, Gap, NodeReading, Nodes, Observation, RoundTrip
+from rheostat.observe.cpu import CpuMeter
 from rheostat.ports import Source
 from rheostat.text import several
 
@@ -125,6 +126,14 @@ class NodesWatch:
         """Of the last section."""
         return self._round_trips
 
+    def troubles(self) -> list[str]:
+        """What is wrong with servers that do not answer."""
+        return [f"{one.server.address}: {one.trouble}" for one in self._listeners if one.trouble]
+
+    def states(self) -> dict[str, NodeState]:
+        """The last answer of each node, by its name."""
+        return {name: known.state for name, known in self._known_nodes().items()}
+
     def section(self, cluster: Cluster | None) -> tuple[Cluster | None, Nodes | None, tuple[Gap, ...]]:
         """The executors with their nodes, the section, and its gaps, from the answers so far.
 
@@ -133,8 +142,7 @@ class NodesWatch:
         ``elsewhere``, which has no room and no known round trips.
         """
         known = self._known_nodes()
-        problems = [f"{one.server.address}: {one.trouble}" for one in self._listeners if one.trouble]
-        problems += self._shared_names()
+        problems = [*self.troubles(), *self._shared_names()]
         if cluster is None or not known:
             problems += ["which executors there are is not known"] if known else []
             return cluster, None, _gaps(problems)
@@ -185,10 +193,14 @@ class NodesWatch:
 
 
 class SourceWithNodes:
-    """A :class:`~rheostat.ports.Source` that adds the section ``nodes`` to the observations of another."""
+    """A :class:`~rheostat.ports.Source` that adds the sections ``cpu`` and ``nodes`` to the observations of another.
 
-    def __init__(self, source: Source, watch: NodesWatch) -> None:
-        self._source, self._watch, self._settled = source, watch, False
+    ``placed``: whether executors are placed by node; else there is no section ``nodes``.
+    """
+
+    def __init__(self, source: Source, watch: NodesWatch, meter: CpuMeter, *, placed: bool = True) -> None:
+        self._source, self._watch, self._meter = source, watch, meter
+        self._placed, self._settled = placed, not placed
 
     def observe(self, at: float) -> Observation:
         """Observe once. Node servers are asked in the background; only the first time are they waited for."""
@@ -197,6 +209,11 @@ class SourceWithNodes:
         if not self._settled:
             self._watch.settle(_FIRST_S)
             self._settled = True
+        cpu, missing = self._meter.section(self._watch.states())
+        observation = replace(observation, cpu=cpu, gaps=(*observation.gaps, *missing))
+        if not self._placed:
+            troubles = [Gap("cpu", each) for each in self._watch.troubles()]
+            return replace(observation, gaps=(*observation.gaps, *troubles))
         cluster, nodes, gaps = self._watch.section(observation.cluster)
         return replace(observation, cluster=cluster, nodes=nodes, gaps=(*observation.gaps, *gaps))
 

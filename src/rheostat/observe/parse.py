@@ -16,6 +16,7 @@ from rheostat.model import (
     Batch,
     EdgeCount,
     Executor,
+    ExecutorWork,
     Offsets,
     PartitionOffsets,
     RunningBatch,
@@ -188,6 +189,7 @@ def with_stages(
     stages: Sequence[Mapping[str, Any]],
     jobs: Sequence[Mapping[str, Any]],
     others: Collection[str] = (),
+    by_executor: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> Batch:
     """The batch with the work of its stages; unchanged where that is not known.
 
@@ -202,6 +204,7 @@ def with_stages(
         stages: of the application, the newest first, ``MOST_STAGES`` at most.
         jobs: likewise.
         others: the runs of other queries.
+        by_executor: what each executor did of a stage, in the form of its ``executorSummary``; None: not read.
 
     Raises:
         ValueError: a stage or a job is not understood.
@@ -213,12 +216,23 @@ def with_stages(
         if not mine or not whole or any(each["completionTime"] is None for each in mine):
             return batch
         spans_ms = [(each["firstTaskLaunchedTime"] or each["submissionTime"], each["completionTime"]) for each in mine]
-        work = [StageWork(each["numTasks"], each["executorRunTime"] / 1000) for each in reversed(mine)]
+        work = [
+            StageWork(
+                each["numTasks"], each["executorRunTime"] / 1000, _split_work(by_executor(each) if by_executor else {})
+            )
+            for each in reversed(mine)
+        ]
         batch = replace(batch, work_s=_covered(spans_ms) / 1000, stages=tuple(work))
         return batch.with_reads([each.get("inputRecords") for each in reversed(mine)])
     except (KeyError, TypeError, AttributeError) as error:
         message = f"a stage or job that is not understood: {error!r}"
         raise ValueError(message) from error
+
+
+def _split_work(summary: Mapping[str, Any]) -> tuple[ExecutorWork, ...]:
+    return tuple(
+        [ExecutorWork(name, each["taskTime"] / 1000, each["inputRecords"]) for name, each in sorted(summary.items())]
+    )
 
 
 def _stages_of(batch: Batch, run_id: str, jobs: Sequence[Mapping[str, Any]], others: Collection[str]) -> frozenset[int]:
