@@ -27,6 +27,7 @@ from rheostat.analyze.executors import (
     watch_slots,
 )
 from rheostat.analyze.offsets import OffsetFigures
+from rheostat.analyze.processors import read_processors
 from rheostat.analyze.state import (
     AnalysisSettings,
     AnalysisState,
@@ -256,6 +257,7 @@ def _assess(
         batch_cap=query.batch_cap,
         ended=query.ended,
         edge_loads=tuple(map(_edge_load_of, *_with_edges(readings, figures))),
+        processors=read_processors(observation, readings, figures),
         spread=count_spread((offsets.arrival_rate or 0.0) * (query.last_batch_s or 0.0)),
         **_read_limits(observation, readings, figures, cluster, state),
         **_read_slow(state.machines, observation),
@@ -527,7 +529,7 @@ def stage_loads(stages: Sequence[StageWork], records: int | None, arrival_rate: 
     return tuple(
         [
             StageLoad(tasks, busy_s / whole_s, None if batches_per_s is None else busy_s * batches_per_s)
-            for tasks, busy_s in stages
+            for tasks, busy_s, _ in stages
         ]
     )
 

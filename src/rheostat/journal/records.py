@@ -37,7 +37,7 @@ SCHEMA = "rheostat.journal/1"
 _MAX_COUNT = 1_000_000
 """Executors, partitions or nodes that one number in a journal may stand for."""
 
-_ELSEWHERE = frozenset(["at", "nodes", "ended", "bounds", "answer"])
+_ELSEWHERE = frozenset(["at", "nodes", "ended", "bounds", "answer", "processors"])
 _DEFAULTS = tuple((field.name, field.default) for field in fields(Assessment) if field.name not in _ELSEWHERE)
 _OUTCOME_COUNTS = ("target", "before", "after", "method", "redone_tasks")
 _OUTCOME_SECONDS = ("waited_s", "took_s")

@@ -1,0 +1,163 @@
+"""What the controller of Stream Economics is fed with: processor time by node, and by query and executor [S3].
+
+In a micro-batch nothing inside a query can lag behind the rest of it, so a query is one task: it reads from outside
+sources, behind the shedders of their edges. Its part on one executor is an instance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from rheostat.analyze.batches import QueryFigures
+from rheostat.model import (
+    Batch,
+    CpuUse,
+    EdgeCount,
+    Observation,
+    Offsets,
+    Processors,
+    QueryReading,
+    QueryTask,
+    TaskInstance,
+    add_counts,
+)
+
+
+def read_processors(
+    observation: Observation, readings: Sequence[QueryReading], figures: Sequence[QueryFigures]
+) -> Processors | None:
+    """The queries with edges that are measured, as tasks; None where no processor time is known.
+
+    What an executor uses is divided among all queries by the time of their tasks on it: what the others use is none of
+    a task's. A query of which no rate, and an executor of which no processor time is known, is left out.
+    """
+    cpu = observation.cpu
+    if cpu is None:
+        return None
+    times = {each.query_id: task_times(each, observation.at) for each in observation.queries}
+    tasks, instances = list[QueryTask](), list[TaskInstance]()
+    for reading, query in zip(readings, figures, strict=True):
+        arriving, processed = query.offsets.arrival_rate, query.processed_rate
+        edges = add_counts(edge for batch in _last_batches(reading) for edge in batch.edges)
+        if not edges or arriving is None or processed is None:
+            continue
+        first = _source_edges(edges)
+        offered = sum([edge.offered for edge in first])
+        kept = sum([edge.kept for edge in first]) / offered if offered else 1.0
+        name = reading.name or reading.query_id
+        tasks.append(QueryTask(name, _split_rate(first, arriving), _ends(edges)))
+        instances += _instances(name, reading.query_id, processed * kept, times, cpu)
+    return Processors(cpu.nodes, tuple(tasks), tuple(instances))
+
+
+def _instances(
+    task: str, query_id: str, in_rate: float, times: Mapping[str, Mapping[str, float]], cpu: CpuUse
+) -> list[TaskInstance]:
+    """The instances of a task, that with the most processor time first.
+
+    Spark gives a task of a batch to whichever executor is free, so an executor that read less does not lag behind: all
+    have the same share of the rate, and the accuracy by the least one [3.5] is that of the query. The processor time by
+    the least one [3.7] is then the largest: no node is promised too much.
+    """
+    used = [
+        (each.busy * times[query_id][each.executor_id] / whole, each.node)
+        for each in cpu.executors
+        if times[query_id].get(each.executor_id)
+        and (whole := math.fsum([mine.get(each.executor_id, 0.0) for mine in times.values()]))
+    ]
+    return [TaskInstance(task, node, in_rate / len(used), cores) for cores, node in sorted(used, reverse=True)]
+
+
+def task_times(query: QueryReading, at: float) -> dict[str, float]:
+    """Seconds of tasks in a second, on each executor, by the last batches of a query.
+
+    A batch stands for the time until the next one may begin; where none has begun, for the time until now.
+
+    >>> from rheostat.model import ExecutorWork, RunningBatch, StageWork
+    >>> stages = (StageWork(2, 6.0, (ExecutorWork("0", 4.0, 90), ExecutorWork("1", 2.0, 10))),)
+    >>> query = QueryReading("q", "r", None, 10.0, batch=Batch(100.0, 1, 5.0, stages=stages))
+    >>> task_times(query, 101.0), task_times(query, 115.0)
+    ({'0': 0.4, '1': 0.2}, {'0': 0.2, '1': 0.1})
+    """
+    batches = [batch for batch in _last_batches(query) if batch.stages]
+    span_s = math.fsum([max(batch.duration_s, query.trigger_s or 0.0) for batch in batches])
+    if batches and not (query.running is not None and query.running.active):
+        span_s = max(span_s, at - (batches[0].at - batches[0].duration_s))
+    found: dict[str, float] = {}
+    for work in (each for batch in batches for stage in batch.stages for each in stage.by_executor):
+        found[work.executor_id] = found.get(work.executor_id, 0.0) + work.busy_s
+    return {executor: busy_s / span_s for executor, busy_s in found.items()} if span_s > 0 else {}
+
+
+def _last_batches(query: QueryReading) -> list[Batch]:
+    return [*query.ended, *([query.batch] if query.batch is not None else [])]
+
+
+def _source_edges(edges: Sequence[EdgeCount]) -> list[EdgeCount]:
+    ends = {edge.edge.partition(">")[2] for edge in edges}
+    return [edge for edge in edges if edge.edge.partition(">")[0] not in ends]
+
+
+def _ends(edges: Sequence[EdgeCount]) -> tuple[str, ...]:
+    """The sinks, or the last tasks, that the counted edges lead to."""
+    starts = {edge.edge.partition(">")[0] for edge in edges}
+    return tuple(sorted({edge.edge.partition(">")[2] for edge in edges} - starts))
+
+
+def _split_rate(edges: Sequence[EdgeCount], rate: float) -> tuple[tuple[str, float], ...]:
+    """The rate of a query by source, in proportion to what came to their edges; each of them sees all of its source."""
+    offered: dict[str, int] = {}
+    for each in edges:
+        source = each.edge.partition(">")[0]
+        offered[source] = max(offered.get(source, 0), each.offered)
+    whole = sum(offered.values())
+    return tuple(
+        [(source, rate * n / whole if whole else rate / len(offered)) for source, n in sorted(offered.items())]
+    )
+
+
+# Input rates as a consumer estimates them [S3, 4.6], which knows its own rate and its largest lag, not the offsets.
+
+
+def estimate_partition_rate(consumed_rate: float, assigned: int, lag_change: float, took_s: float) -> float:
+    """Records/s that arrive in one partition: consumed_rate/assigned + Δlag_max/Δt.
+
+    >>> estimate_partition_rate(consumed_rate=90.0, assigned=3, lag_change=50.0, took_s=5.0)
+    40.0
+    """
+    return consumed_rate / assigned + lag_change / took_s
+
+
+def estimate_instance_rate(consumed_rate: float, assigned: int, lag_change: float, took_s: float) -> float:
+    """Records/s that arrive in all partitions of an instance: consumed_rate + assigned·Δlag_max/Δt.
+
+    >>> estimate_instance_rate(consumed_rate=90.0, assigned=3, lag_change=50.0, took_s=5.0)
+    120.0
+    """
+    return assigned * estimate_partition_rate(consumed_rate, assigned, lag_change, took_s)
+
+
+def estimate_error(before: Offsets, now: Offsets) -> float | None:
+    """Relative error of the estimate for all partitions of a query, against what has arrived by the latest offsets.
+
+    None: nothing has arrived, an offset is unknown, or these are other partitions.
+
+    >>> before = Offsets(0.0, ("t", "t"), (0, 1), latest=(10, 10), planned=(10, 10), committed=(10, 10))
+    >>> estimate_error(before, Offsets(5.0, ("t", "t"), (0, 1), (50, 30), (30, 30), (30, 30)))
+    0.333
+    """
+    columns = (before.latest, before.committed, now.latest, now.committed)
+    took_s = now.at - before.at
+    if (before.topics, before.numbers) != (now.topics, now.numbers) or took_s <= 0 or None in sum(columns, ()):
+        return None
+    latest, committed, latest_now, committed_now = ([n or 0 for n in column] for column in columns)
+    arrived, consumed = sum(latest_now) - sum(latest), sum(committed_now) - sum(committed)
+    lags = [
+        max([end - start for end, start in zip(*pair, strict=True)])
+        for pair in ((latest, committed), (latest_now, committed_now))
+    ]
+    if arrived <= 0:
+        return None
+    estimate = estimate_instance_rate(consumed / took_s, len(latest), lags[1] - lags[0], took_s)
+    return round(estimate * took_s / arrived - 1, 3)
