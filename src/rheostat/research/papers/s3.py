@@ -16,6 +16,7 @@ from random import Random
 from statistics import correlation, fmean, median, pstdev
 from typing import Any, NamedTuple
 
+from rheostat.analyze.processors import estimate_instance_rate
 from rheostat.config.shedding import Edge, Sink, declare_shedding
 from rheostat.decide.qod import Move, QodController, QodPlan, Readings, WarmUps, choose_node
 from rheostat.decide.qod_model import Place, local_accuracy
@@ -424,10 +425,6 @@ def _check_throughput(runs: Runs) -> _Checked:
 
 
 _POINTS: Key = ("knn", Edge("points", "knn"))
-
-
-def estimate_instance_rate(consumed_rate: float, assigned: int, lag_change: float, took_s: float) -> float:
-    return consumed_rate + assigned * lag_change / took_s
 
 
 def _estimates(run: Run) -> list[tuple[Cycle, float]]:
