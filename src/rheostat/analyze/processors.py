@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rheostat.analyze.batches import QueryFigures
+from rheostat.analyze.state import total
 from rheostat.model import (
     Batch,
     CpuUse,
@@ -144,20 +145,21 @@ def estimate_error(before: Offsets, now: Offsets) -> float | None:
     None: nothing has arrived, an offset is unknown, or these are other partitions.
 
     >>> before = Offsets(0.0, ("t", "t"), (0, 1), latest=(10, 10), planned=(10, 10), committed=(10, 10))
-    >>> estimate_error(before, Offsets(5.0, ("t", "t"), (0, 1), (50, 30), (30, 30), (30, 30)))
-    0.333
+    >>> estimate_error(before, Offsets(5.0, ("t", "t"), (0, 1), (60, 20), (30, 20), (30, 20)))
+    0.5
     """
-    columns = (before.latest, before.committed, now.latest, now.committed)
-    took_s = now.at - before.at
-    if (before.topics, before.numbers) != (now.topics, now.numbers) or took_s <= 0 or None in sum(columns, ()):
+    took_s, past, present = now.at - before.at, _counts(before), _counts(now)
+    if (before.topics, before.numbers) != (now.topics, now.numbers) or took_s <= 0 or past is None or present is None:
         return None
-    latest, committed, latest_now, committed_now = ([n or 0 for n in column] for column in columns)
-    arrived, consumed = sum(latest_now) - sum(latest), sum(committed_now) - sum(committed)
-    lags = [
-        max([end - start for end, start in zip(*pair, strict=True)])
-        for pair in ((latest, committed), (latest_now, committed_now))
-    ]
+    arrived, consumed, lag_change = (n - m for n, m in zip(present, past, strict=True))
     if arrived <= 0:
         return None
-    estimate = estimate_instance_rate(consumed / took_s, len(latest), lags[1] - lags[0], took_s)
-    return round(estimate * took_s / arrived - 1, 3)
+    estimate = estimate_instance_rate(consumed / took_s, len(now.numbers), lag_change, took_s)
+    return estimate * took_s / arrived - 1
+
+
+def _counts(offsets: Offsets) -> tuple[int, int, int] | None:
+    """All that has arrived, all that is committed, and the largest lag of a partition; None: not all is known."""
+    ends, done = total(offsets.latest), total(offsets.committed)
+    lags = [(each.latest or 0) - (each.committed or 0) for each in offsets.partitions]
+    return None if ends is None or done is None else (ends, done, max(lags, default=0))
