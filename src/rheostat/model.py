@@ -557,17 +557,25 @@ class EdgeLoad(NamedTuple):
     late_s: float | None
 
 
+class SourceLoad(NamedTuple):
+    """An outside source of a query: records/s that arrive, before any shedder, and what waits beyond the healthy."""
+
+    source: str
+    arrival_rate: float
+    backlog_excess: float | None
+
+
 class QueryTask(NamedTuple):
     """A query with edges, as one task of Stream Economics.
 
     Attributes:
         name: of the query, or its id where it has none.
-        sources: outside sources that it reads, each with the records/s that arrive, before any shedder.
+        sources: that it reads.
         sinks: that it serves, as far as its edges are counted.
     """
 
     name: str
-    sources: tuple[tuple[str, float], ...]
+    sources: tuple[SourceLoad, ...]
     sinks: tuple[str, ...]
 
 
@@ -583,6 +591,7 @@ class TaskInstance(NamedTuple):
     node: str
     in_rate: float
     cpu: float
+    executor_id: str
 
 
 @dataclass(frozen=True, slots=True)

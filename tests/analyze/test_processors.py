@@ -29,6 +29,7 @@ from rheostat.model import (
     QueryReading,
     QueryTask,
     RunningBatch,
+    SourceLoad,
     StageWork,
     TaskInstance,
 )
@@ -74,10 +75,10 @@ def test_an_executor_is_divided_among_queries_by_the_time_of_their_tasks() -> No
 
     assert found is not None
     assert found.nodes == CPU.nodes
-    assert found.tasks == (QueryTask("alerts", (("clicks", 100.0),), ("alerts",)),)
+    assert found.tasks == (QueryTask("alerts", (SourceLoad("clicks", 100.0, 0.0),), ("alerts",)),)
     first, second = found.instances
-    assert first._replace(cpu=round(first.cpu, 6)) == TaskInstance("alerts", "near", 25.0, 0.6)
-    assert second._replace(cpu=round(second.cpu, 6)) == TaskInstance("alerts", "far", 25.0, 0.3)
+    assert first._replace(cpu=round(first.cpu, 6)) == TaskInstance("alerts", "near", 25.0, 0.6, "0")
+    assert second._replace(cpu=round(second.cpu, 6)) == TaskInstance("alerts", "far", 25.0, 0.3, "1")
 
 
 def test_it_is_what_the_controller_takes() -> None:
@@ -86,7 +87,7 @@ def test_it_is_what_the_controller_takes() -> None:
     readings = Readings(
         [NodeLoad(*node) for node in found.nodes],
         [Instance(Place("", each.task), *each[1:]) for each in found.instances],
-        {("", Edge(source, task.name)): rate for task in found.tasks for source, rate in task.sources},
+        {("", Edge(each.source, task.name)): each.arrival_rate for task in found.tasks for each in task.sources},
     )
     graph = declare_shedding([Sink("alerts")], {"clicks": ["alerts"]})
 
@@ -106,7 +107,9 @@ def test_a_query_that_reads_two_topics_and_fans_out_is_one_task() -> None:
     found = assess([query("both", number, {"0": 5.0}, *edges) for number in range(4)]).processors
 
     assert found is not None
-    assert found.tasks == (QueryTask("both", (("clicks", 60.0), ("views", 40.0)), ("pairs", "top")),)
+    assert found.tasks == (
+        QueryTask("both", (SourceLoad("clicks", 60.0, 0.0), SourceLoad("views", 40.0, 0.0)), ("pairs", "top")),
+    )
     assert [each.in_rate for each in found.instances] == [100.0 * 1000 / 1600]
 
 

@@ -20,6 +20,7 @@ from rheostat.model import (
     Processors,
     QueryReading,
     QueryTask,
+    SourceLoad,
     TaskInstance,
     add_counts,
 )
@@ -47,7 +48,10 @@ def read_processors(
         offered = sum([edge.offered for edge in first])
         kept = sum([edge.kept for edge in first]) / offered if offered else 1.0
         name = reading.name or reading.query_id
-        tasks.append(QueryTask(name, _split_rate(first, arriving), _ends(edges)))
+        shares = _shares(first).items()
+        waits = query.backlog_excess
+        loads = [SourceLoad(each, arriving * share, waits and waits * share) for each, share in shares]
+        tasks.append(QueryTask(name, tuple(loads), _ends(edges)))
         instances += _instances(name, reading.query_id, processed * kept, times, cpu)
     return Processors(cpu.nodes, tuple(tasks), tuple(instances))
 
@@ -62,12 +66,15 @@ def _instances(
     the least one [3.7] is then the largest: no node is promised too much.
     """
     used = [
-        (each.busy * times[query_id][each.executor_id] / whole, each.node)
+        (each.busy * times[query_id][each.executor_id] / whole, each)
         for each in cpu.executors
         if times[query_id].get(each.executor_id)
         and (whole := math.fsum([mine.get(each.executor_id, 0.0) for mine in times.values()]))
     ]
-    return [TaskInstance(task, node, in_rate / len(used), cores) for cores, node in sorted(used, reverse=True)]
+    return [
+        TaskInstance(task, each.node, in_rate / len(used), cores, each.executor_id)
+        for cores, each in sorted(used, reverse=True)
+    ]
 
 
 def task_times(query: QueryReading, at: float) -> dict[str, float]:
@@ -106,16 +113,14 @@ def _ends(edges: Sequence[EdgeCount]) -> tuple[str, ...]:
     return tuple(sorted({edge.edge.partition(">")[2] for edge in edges} - starts))
 
 
-def _split_rate(edges: Sequence[EdgeCount], rate: float) -> tuple[tuple[str, float], ...]:
-    """The rate of a query by source, in proportion to what came to their edges; each of them sees all of its source."""
+def _shares(edges: Sequence[EdgeCount]) -> dict[str, float]:
+    """Of each source in what a query reads, by what came to their edges; each edge sees all of its source."""
     offered: dict[str, int] = {}
     for each in edges:
         source = each.edge.partition(">")[0]
         offered[source] = max(offered.get(source, 0), each.offered)
     whole = sum(offered.values())
-    return tuple(
-        [(source, rate * n / whole if whole else rate / len(offered)) for source, n in sorted(offered.items())]
-    )
+    return {source: n / whole if whole else 1 / len(offered) for source, n in sorted(offered.items())}
 
 
 # Input rates as a consumer estimates them [S3, 4.6], which knows its own rate and its largest lag, not the offsets.
