@@ -6,10 +6,12 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.cluster.support import until
+from tests.load.test_load_command import call
 
 from rheostat.errors import InputError
 from rheostat.lab.lab import Lab
@@ -177,3 +179,16 @@ def test_fifty_thousand_records_a_second_are_offered_in_time(lab, topic):
     result = OpenLoopProducer(sink, Payloads()).run(constant(50_000, 3))
     assert result.records == 150_000
     assert result.lateness.behind_at_end_s < 1.0
+
+
+def test_a_scenario_names_every_topic_that_is_missing_and_creates_none(lab: Lab, tmp_path: Path) -> None:
+    load = {"rates": [{"at_s": 0, "rate": 1}]}
+    application = {"name": "a", "stop_s": 1, "topics": {"missing-1": load, "missing-2": load}}
+    (tmp_path / "scenario.json").write_text(json.dumps({"applications": [application]}))
+    with pytest.raises(InputError) as caught:
+        call("--scenario", tmp_path / "scenario.json", "--bootstrap", lab.broker.bootstrap)
+    assert [(fault.field, fault.given) for fault in caught.value.faults] == [
+        (f"applications.0.topics.{name}", name) for name in ("missing-1", "missing-2")
+    ]
+    with pytest.raises(InputError, match="the broker has no such topic"):
+        ensure_topic(lab.broker.bootstrap, "missing-1")
