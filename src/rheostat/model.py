@@ -585,6 +585,7 @@ class TaskInstance(NamedTuple):
     Attributes:
         in_rate: records/s that it takes in, behind the shedders of the sources.
         cpu: cores that it uses, Python workers included.
+        slots: tasks that run at a time on the executor: the most cores that it can use.
     """
 
     task: str
@@ -592,6 +593,7 @@ class TaskInstance(NamedTuple):
     in_rate: float
     cpu: float
     executor_id: str
+    slots: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -823,6 +825,7 @@ class ReasonCode(StrEnum):
     SICK_SINK = "SICK_SINK"
     DRIVER_BOUND = "DRIVER_BOUND"
     SLOW_EXECUTOR = "SLOW_EXECUTOR"
+    NODE_OVERLOADED = "NODE_OVERLOADED"
 
     NO_QUERY = "NO_QUERY"
     METRICS_MISSING = "METRICS_MISSING"

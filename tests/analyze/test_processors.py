@@ -77,8 +77,8 @@ def test_an_executor_is_divided_among_queries_by_the_time_of_their_tasks() -> No
     assert found.nodes == CPU.nodes
     assert found.tasks == (QueryTask("alerts", (SourceLoad("clicks", 100.0, 0.0),), ("alerts",)),)
     first, second = found.instances
-    assert first._replace(cpu=round(first.cpu, 6)) == TaskInstance("alerts", "near", 25.0, 0.6, "0")
-    assert second._replace(cpu=round(second.cpu, 6)) == TaskInstance("alerts", "far", 25.0, 0.3, "1")
+    assert first._replace(cpu=round(first.cpu, 6)) == TaskInstance("alerts", "near", 25.0, 0.6, "0", 2)
+    assert second._replace(cpu=round(second.cpu, 6)) == TaskInstance("alerts", "far", 25.0, 0.3, "1", 2)
 
 
 def test_it_is_what_the_controller_takes() -> None:
@@ -86,7 +86,7 @@ def test_it_is_what_the_controller_takes() -> None:
     assert found is not None
     readings = Readings(
         [NodeLoad(*node) for node in found.nodes],
-        [Instance(Place("", each.task), *each[1:]) for each in found.instances],
+        [Instance(Place("", each.task), *each[1:5]) for each in found.instances],
         {("", Edge(each.source, task.name)): each.arrival_rate for task in found.tasks for each in task.sources},
     )
     graph = declare_shedding([Sink("alerts")], {"clicks": ["alerts"]})

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.decide.test_guard import AT, shaped
 
 from rheostat.config.shedding import WHOLE, SheddingGraph, Sink, declare_shedding
+from rheostat.decide.qod_model import edge_shares
 from rheostat.decide.shedding import (
     SheddingState,
     Values,
     Work,
-    edge_shares,
     find_threshold,
     find_thresholds,
     measure_accuracy,

@@ -9,8 +9,7 @@ import pytest
 
 from rheostat.cli import main
 from rheostat.decide.qod import QodPlan, Readings
-from rheostat.decide.qod_model import Place
-from rheostat.decide.shedding import edge_shares
+from rheostat.decide.qod_model import Place, edge_shares
 from rheostat.research.papers import s3
 from rheostat.research.papers.s3 import STATEMENTS, Run, Scenario, play
 from rheostat.research.papers.s3_rivals import balance_sic, shed_at_random

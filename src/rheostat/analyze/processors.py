@@ -52,12 +52,12 @@ def read_processors(
         waits = query.backlog_excess
         loads = [SourceLoad(each, arriving * share, waits and waits * share) for each, share in shares]
         tasks.append(QueryTask(name, tuple(loads), _ends(edges)))
-        instances += _instances(name, reading.query_id, processed * kept, times, cpu)
+        instances += _instances(name, reading.query_id, processed * kept, times, observation)
     return Processors(cpu.nodes, tuple(tasks), tuple(instances))
 
 
 def _instances(
-    task: str, query_id: str, in_rate: float, times: Mapping[str, Mapping[str, float]], cpu: CpuUse
+    task: str, query_id: str, in_rate: float, times: Mapping[str, Mapping[str, float]], observation: Observation
 ) -> list[TaskInstance]:
     """The instances of a task, that with the most processor time first.
 
@@ -65,6 +65,8 @@ def _instances(
     have the same share of the rate, and the accuracy by the least one [3.5] is that of the query. The processor time by
     the least one [3.7] is then the largest: no node is promised too much.
     """
+    cpu, cluster = observation.cpu or CpuUse(()), observation.cluster
+    slots = {} if cluster is None else dict(zip(cluster.roster.ids, cluster.roster.task_slots, strict=True))
     used = [
         (each.busy * times[query_id][each.executor_id] / whole, each)
         for each in cpu.executors
@@ -72,7 +74,7 @@ def _instances(
         and (whole := math.fsum([mine.get(each.executor_id, 0.0) for mine in times.values()]))
     ]
     return [
-        TaskInstance(task, each.node, in_rate / len(used), cores, each.executor_id)
+        TaskInstance(task, each.node, in_rate / len(used), cores, each.executor_id, slots.get(each.executor_id, 1))
         for cores, each in sorted(used, reverse=True)
     ]
 

@@ -26,6 +26,7 @@ from rheostat.decide.shedding import WARM, SheddingState, plan_shedding
 from rheostat.decide.state import (
     AN_HOUR_S,
     GuardState,
+    Moving,
     Pending,
     Replacing,
     RequestState,
@@ -274,6 +275,7 @@ PROPOSERS: tuple[Proposer, ...] = (
     Proposer(guard.take_back, (_C.FAILED_BEFORE,), ("failure_window_s",), skips=_TAKEN_BACK),
     Proposer(guard.undo, (_C.INEFFECTIVE,), _INEFFECTIVE, skips=_ON_COST_AND_SIZE),
     Proposer(guard.withdraw, (_C.NO_ROOM,), skips=_ALL_BUT_PLACEMENT),
+    Proposer(guard.move_executor, (_C.NODE_OVERLOADED,), skips=_ALL_BUT_PLACEMENT),
     Proposer(guard.add_for_shed, (_C.SHEDDING,), skips=frozenset(["sheds"])),
     Proposer(guard.replace_slow, (_C.SLOW_EXECUTOR,), ("replace_slow",), avoids_slow_nodes=True),
     Proposer(guard.follow_policy, promises=True),
@@ -365,6 +367,7 @@ def _shape(proposal: Proposal, proposer: Proposer, context: Context, self_manage
         current=begin,
         proposed=target,
         avoids_slow_nodes=proposer.avoids_slow_nodes,
+        left_node=proposal.node,
         asks_again=proposer.asks_again,
     )
     for step in STEPS:
@@ -417,20 +420,22 @@ def _action(proposer: Proposer, shaped: Shaped) -> Action:
 def _plan_shedding(
     shaped: Shaped, context: Context, settings: DecisionSettings
 ) -> tuple[SheddingPlan | None, SheddingState]:
-    """What is kept of the records: all, while there are more executors to have."""
+    """What is kept of the records: all, while there are more executors to have, and none of them is on its way."""
     if settings.shedding is None:
         return None, SheddingState(shed_at=context.shedding.shed_at)
     assessment, refused_until = context.assessment, context.state.no_room_until
     no_room = refused_until is not None and assessment.at < refused_until
     most = shaped.target >= context.bounds.maximum or shaped.reason.code is ReasonCode.QUOTA
-    at_most = most and (assessment.executors or 0) >= shaped.target
+    there = assessment.executors or 0
+    at_most = most and there >= shaped.target
+    starting = there < shaped.target and context.state.moving is None
     helps = assessment.sink is None and assessment.driver is None
     return plan_shedding(
         assessment,
         context.shedding,
         settings.shedding,
         objective_s=settings.objective.lag_s,
-        may_begin=(at_most or no_room) and helps and assessment.batches >= WARM,
+        may_begin=(at_most or no_room or starting) and helps and assessment.batches >= WARM,
         acts=context.active,
     )
 
@@ -463,7 +468,10 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
     replacing = remembered.replacing
     if up and proposer.propose is guard.replace_slow:
         replacing = Replacing(assessment.slow_executors[0], decision.current)
-    return replace(remembered, pending=pending, replacing=replacing)
+    moving, node = remembered.moving, context.shedding.move
+    if not up and proposer.propose is guard.move_executor and node is not None:
+        moving = Moving(node[0], decision.current, decision.at)
+    return replace(remembered, pending=pending, replacing=replacing, moving=moving)
 
 
 def _promise(pending: Pending, remembered: GuardState, assessment: Assessment) -> Pending:

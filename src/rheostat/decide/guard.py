@@ -43,6 +43,7 @@ class Context:
         active: whether decisions go to the actuator.
         proposed: the target of the proposal that the steps shape.
         avoids_slow_nodes: whether this proposal never takes a slow node.
+        left_node: the node from which an executor moves.
         asks_again: whether this proposal asks for a number even where it stays.
         placing, seed: how nodes are taken.
         shedding: what is known of the records that are dropped.
@@ -65,6 +66,7 @@ class Context:
     active: bool = False
     proposed: int | None = None
     avoids_slow_nodes: bool = False
+    left_node: str | None = None
     asks_again: bool = False
     placing: Placing = Placing.NEAREST
     seed: int = 0
@@ -701,13 +703,14 @@ def _free_excluded(nodes: Nodes, excluded_on: Sequence[str]) -> Nodes:
 def _choose_nodes(target: int, context: Context) -> Choice:
     assessment = context.assessment
     leaving = leaving_first(assessment, context.state.replacing) if target < context.current else ()
+    left = () if context.left_node is None else (context.left_node,)
     on = dict(zip(assessment.slow_executors, assessment.slow_on, strict=False))
     on |= dict(zip(assessment.excluded, assessment.excluded_on, strict=False))
     return Choice(
         placing=context.placing,
         seed=context.seed,
-        slow=frozenset([*assessment.slow_nodes, *assessment.excluded_on]),
-        first=tuple(on[executor] for executor in leaving if executor in on),
+        slow=frozenset([*assessment.slow_nodes, *assessment.excluded_on, *left]),
+        first=(*left, *(on[executor] for executor in leaving if executor in on)),
         never_slow=context.avoids_slow_nodes,
     )
 
@@ -770,11 +773,13 @@ class Proposal:
 
     Attributes:
         current: the number that the change starts from; None: the current target.
+        node: from which an executor moves.
     """
 
     target: int
     reason: Reason
     current: int | None = None
+    node: str | None = None
 
 
 def start(context: Context) -> Proposal | None:
@@ -859,12 +864,34 @@ def withdraw(context: Context) -> Proposal | None:
     return Proposal(current, Reason(ReasonCode.NO_ROOM, text), asked)
 
 
+def move_executor(context: Context) -> Proposal | None:
+    """From a node that lacks processor time for what was promised to one that has it: one executor leaves, one comes.
+
+    It leaves first [S3, Algorithm 3.3]: as records are dropped, there may be no more executors.
+    """
+    moving, wanted, current = context.state.moving, context.shedding.move, context.current
+    if context.state.pending is not None or context.blind or context.assessment.nodes is None:
+        return None
+    if moving is not None and moving.gone and current < moving.before:
+        text = f"an executor has left {moving.node}, one comes elsewhere: {move(current, moving.before)}"
+        return Proposal(moving.before, Reason(ReasonCode.NODE_OVERLOADED, text), node=moving.node)
+    if moving is not None or wanted is None or current < _LEAST_TO_MOVE:
+        return None
+    text = f"{wanted[0]} has not the time for what was promised, {wanted[1]} has: {move(current, current - 1)} first"
+    return Proposal(current - 1, Reason(ReasonCode.NODE_OVERLOADED, text), node=wanted[0])
+
+
+_LEAST_TO_MOVE = 2
+"""Executors: with one, nothing would run meanwhile."""
+
+
 def add_for_shed(context: Context) -> Proposal | None:
     """While records are dropped and more executors are allowed: as many as all of them need."""
     share, current = context.shedding.share, context.current
     there = context.shedding.executors or current
     target = context.bounds.clamp(math.ceil(there / share)) if share > 0 else context.bounds.maximum
-    if share >= 1.0 or context.blind or context.state.pending is not None or target <= current:
+    busy = context.state.pending is not None or context.state.moving is not None
+    if share >= 1.0 or context.blind or busy or target <= current:
         return None
     text = f"{percent(share)} of the records are kept: {move(current, target)} keep all of them"
     return Proposal(target, Reason(ReasonCode.SHEDDING, text, {"share": share}))

@@ -2,7 +2,7 @@
 
 A cycle gives every task what its minimum accuracy needs, on each node. Where a node has not enough, the least important
 instances move. What is left goes to the tasks by priority, fairly within one. The accuracies that follow become the
-non-drop probabilities of the edges [3.15, 3.16, in :func:`rheostat.decide.shedding.edge_shares`].
+non-drop probabilities of the edges [3.15, 3.16].
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rheostat.decide.qod_model import (
     Place,
     Task,
     TaskState,
+    edge_shares,
     local_accuracy,
     measure_tasks,
     obtained_accuracy,
     required_cpu,
     tasks_of,
 )
-from rheostat.decide.shedding import edge_shares
 
 
 class Move(NamedTuple):

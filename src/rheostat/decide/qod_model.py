@@ -1,17 +1,18 @@
 """The model of Stream Economics [S3, chapter 3]: what accuracy a task has, and what processor time buys.
 
-Each equation is a function that bears its number; 3.3, 3.15 and 3.16 are in :mod:`rheostat.decide.shedding`.
+Each equation is a function that bears its number; 3.13 and 3.14 are in :mod:`rheostat.decide.qod`.
 Accuracies are shares of the offered records, in [0, 1]. Processor time is in cores: 1.0, the document's 100 %, is one
 core, which is also the most that one instance of a task can use.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rheostat.config.shedding import Edge, SheddingGraph
+from rheostat.config.shedding import WHOLE, Edge, SheddingGraph
 
 
 class Place(NamedTuple):
@@ -105,6 +106,15 @@ def tasks_of(graphs: Mapping[str, SheddingGraph]) -> tuple[Task, ...]:
     return tuple(found)
 
 
+def wanted_accuracy(above: Sequence[tuple[float, float]]) -> float:
+    """ac(t) [3.3], from the accuracy before each edge that leads to it and the edge's d; of a source of records, 1.
+
+    >>> wanted_accuracy([(0.8, 1.0), (0.8, 0.5)]), wanted_accuracy([])
+    (0.6000000000000001, 1.0)
+    """
+    return sum(accuracy * share for accuracy, share in above) / len(above) if above else 1.0
+
+
 def current_accuracy(local: float, above: Iterable[float]) -> float:
     """currAc(t) [3.4], from its own and from those of the tasks that lead to it.
 
@@ -181,3 +191,30 @@ def measure_tasks(
         accuracy = current_accuracy(local, [states[number].accuracy for number in task.up if running[number]])
         states.append(TaskState(accuracy, slowest.cpu, required_cpu(task.minimum, accuracy, slowest.cpu)))
     return states
+
+
+_ROUNDING = 1e-3
+
+
+def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, int]:
+    """Non-drop probability × 10⁶ of each edge that drops [S3, eq. 3.15 and 3.16; 0 ÷ 0 is 0, ours].
+
+    Rounded up, so that no sink gets less than it was promised. Before an edge that drops by key or by value nothing is
+    dropped at random [ours]: keys would be cut, and what is worth most would be among what is dropped.
+
+    >>> from rheostat.config.shedding import Sink, declare_shedding
+    >>> graph = declare_shedding([Sink("a"), Sink("b")], {"s": ["t"]}, {"t": ["a", "b"]})
+    >>> edge_shares(graph, {"a": 0.8, "b": 0.4})
+    {'s>t': 800000, 't>b': 500000}
+    """
+    desired = dict(wanted)
+    for name, ends in reversed([*graph.tasks.items()]):
+        desired[name] = max(1.0 if graph.drops_itself(Edge(name, end)) else desired[end] for end in ends)
+    shares: dict[str, int] = {}
+    for edge in graph.edges:
+        above = desired.get(edge.start, 1.0)
+        share = desired[edge.end] / above if above else 0.0
+        keep = math.ceil(share * WHOLE - _ROUNDING)
+        if keep < WHOLE:
+            shares[str(edge)] = keep
+    return shares

@@ -7,7 +7,6 @@ a short burst loses nothing, and ends when all records can be kept.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,8 @@ from typing import NamedTuple
 
 from rheostat.analyze.state import largest, total
 from rheostat.config.shedding import WHOLE, Edge, SheddingGraph
+from rheostat.decide.qod_model import edge_shares, wanted_accuracy
+from rheostat.decide.qod_queries import QueryPlan, plan_queries
 from rheostat.model import Assessment, EdgeCount, Reason, ReasonCode, SheddingPlan, SinkAccuracy, Threshold
 from rheostat.text import executors, per_second, percent, seconds
 
@@ -25,6 +26,8 @@ WARM = 2
 """Batches at a number of executors, from which on they show what the executors carry: the first one may be cold."""
 _SMALL_LAG, _TRY_MORE, _TRY_AT_LEAST = 0.25, 1.1, 0.05
 """Lateness ÷ the objective below which more is kept than batches show to be possible, and how much more."""
+_BELIEVED = 0.75
+"""Lateness ÷ the objective beyond which the batches are believed, not the processors."""
 _MOST_WORK = 4
 """Looks at the work that are remembered."""
 
@@ -63,6 +66,7 @@ class SheddingState:
         executors: number at which ``work`` was done.
         work: newest last.
         by_value: of the edges that drop by value.
+        move: a node that lacks the time for what was promised, and one that has it; None: nobody need move.
     """
 
     wanted: Mapping[str, float] | None = None
@@ -70,6 +74,7 @@ class SheddingState:
     executors: int | None = None
     work: tuple[Work, ...] = ()
     by_value: Mapping[str, Values] = field(default_factory=dict)
+    move: tuple[str, str] | None = None
 
     @property
     def share(self) -> float:
@@ -106,7 +111,14 @@ def plan_shedding(
     is_seen = bool(edges) and all(each.keep == ordered.get(each.edge, WHOLE) for each in edges)
     begins = may_begin and acts
     share, reason = _find_share(assessment, state, objective_s, may_begin=begins, is_seen=is_seen)
-    wanted = spread_accuracy(graph, share)
+    wanted, move = spread_accuracy(graph, share), None
+    if share < 1.0:
+        queries = _plan_queries(assessment, graph, objective_s)
+        if queries is not None:
+            wanted, move = dict(queries.wanted), next(iter(queries.moves), None)
+            reason = replace(reason, text=f"{reason.text}; {queries.text}")
+        else:
+            reason = replace(reason, text=f"{reason.text}{_say_one_more(graph, share, wanted, assessment.executors)}")
     keep = edge_shares(graph, wanted)
     sheds = bool(keep)
     above, by_value = find_thresholds(edges, keep, state.by_value)
@@ -120,8 +132,31 @@ def plan_shedding(
         SinkAccuracy(sink.name, sink.minimum_accuracy, wanted[sink.name], measured.get(sink.name))
         for sink in graph.by_priority
     ]
-    state = replace(state, wanted=wanted if sheds and acts else None, shed_at=shed_at, by_value=by_value)
+    state = replace(state, wanted=wanted if sheds and acts else None, shed_at=shed_at, by_value=by_value, move=move)
     return SheddingPlan(tuple(sinks), keep, reason, above), state
+
+
+def _plan_queries(assessment: Assessment, graph: SheddingGraph, objective_s: float) -> QueryPlan | None:
+    """What the processors allow, where they are known; not where records are so late that it was wrong."""
+    late_s = largest(each.late_s for each in assessment.edge_loads)
+    if assessment.processors is None or late_s is None or late_s > _BELIEVED * objective_s:
+        return None
+    return plan_queries(graph, assessment.processors, objective_s / 2)
+
+
+def _say_one_more(graph: SheddingGraph, share: float, wanted: Mapping[str, float], there: int | None) -> str:
+    """What one executor more would keep, of the sink that would gain most.
+
+    >>> from rheostat.config.shedding import Sink, declare_shedding
+    >>> _say_one_more(declare_shedding([Sink("a"), Sink("b", 1)]), 0.8, {"a": 0.6, "b": 1.0}, 4)
+    '; one executor more would have kept 40 % more of a'
+    """
+    if not there:
+        return ""
+    more = spread_accuracy(graph, min(1.0, share * (there + 1) / there))
+    gains = {name: accuracy - wanted[name] for name, accuracy in more.items()}
+    name = max(gains, key=lambda each: gains[each])
+    return f"; one executor more would have kept {percent(gains[name])} more of {name}" if gains[name] > 0 else ""
 
 
 def _find_share(
@@ -182,15 +217,6 @@ def _count_offered(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> int:
 # Accuracies
 
 
-def wanted_accuracy(above: Sequence[tuple[float, float]]) -> float:
-    """ac(t) [3.3], from the accuracy before each edge that leads to it and the edge's d; of a source of records, 1.
-
-    >>> wanted_accuracy([(0.8, 1.0), (0.8, 0.5)]), wanted_accuracy([])
-    (0.6000000000000001, 1.0)
-    """
-    return sum(accuracy * share for accuracy, share in above) / len(above) if above else 1.0
-
-
 def measure_accuracy(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> dict[str, float]:
     """Accuracy of each sink by kept ÷ offered of the edges [S3, eq. 3.3, with measured shares in place of d].
 
@@ -246,33 +272,6 @@ def _find_level(levels: Sequence[float], budget: float) -> float:
         if level <= next_level:
             return level
     return 1.0
-
-
-_ROUNDING = 1e-3
-
-
-def edge_shares(graph: SheddingGraph, wanted: Mapping[str, float]) -> dict[str, int]:
-    """Non-drop probability × 10⁶ of each edge that drops [S3, eq. 3.15 and 3.16; 0 ÷ 0 is 0, ours].
-
-    Rounded up, so that no sink gets less than it was promised. Before an edge that drops by key or by value nothing is
-    dropped at random [ours]: keys would be cut, and what is worth most would be among what is dropped.
-
-    >>> from rheostat.config.shedding import Sink, declare_shedding
-    >>> graph = declare_shedding([Sink("a"), Sink("b")], {"s": ["t"]}, {"t": ["a", "b"]})
-    >>> edge_shares(graph, {"a": 0.8, "b": 0.4})
-    {'s>t': 800000, 't>b': 500000}
-    """
-    desired = dict(wanted)
-    for name, ends in reversed([*graph.tasks.items()]):
-        desired[name] = max(1.0 if graph.drops_itself(Edge(name, end)) else desired[end] for end in ends)
-    shares: dict[str, int] = {}
-    for edge in graph.edges:
-        above = desired.get(edge.start, 1.0)
-        share = desired[edge.end] / above if above else 0.0
-        keep = math.ceil(share * WHOLE - _ROUNDING)
-        if keep < WHOLE:
-            shares[str(edge)] = keep
-    return shares
 
 
 # Thresholds of edges that drop by value

@@ -62,6 +62,21 @@ class Replacing(NamedTuple):
     before: int
 
 
+class Moving(NamedTuple):
+    """An executor that leaves a node, in whose place one is to come elsewhere.
+
+    Attributes:
+        before: the number before it.
+        at: when it was told to go.
+        gone: whether it has been seen to be gone.
+    """
+
+    node: str
+    before: int
+    at: float
+    gone: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class GuardState:
     """What the steps remember.
@@ -82,6 +97,7 @@ class GuardState:
         cost_up, cost_down: what a change has cost so far.
         cold: a change whose first batches are being looked at.
         replacing: a slow executor that is to go.
+        moving: an executor on its way from one node to another.
         failing_since: since when tasks have failed in each window; None: they do not.
         lost_at: when an executor was last found dead.
         watch: the last change, while failures would be its answer.
@@ -113,6 +129,7 @@ class GuardState:
     refused_up: Refused | None = None
     run: float | None = None
     round_trips: tuple[float, ...] = ()
+    moving: Moving | None = None
 
     def outdates(self, assessment: Assessment) -> bool:
         """Whether the figures are of before the last change, as those that come with a delay are for a while."""
@@ -210,6 +227,8 @@ def observe(assessment: Assessment, guard: GuardState, settings: GuardSettings, 
     guard = _watch_failures(assessment, guard, settings)
     if guard.replacing is not None and guard.pending is None and _is_replaced(guard.replacing, assessment):
         guard = replace(guard, replacing=None)
+    if guard.moving is not None:
+        guard = replace(guard, moving=_follow_move(guard.moving, assessment, settings.hold_fallback_s))
     return guard
 
 
@@ -308,6 +327,20 @@ def _watch_change(at: float, before: int, after: int, guard: GuardState) -> Guar
             guard = _with_refused(guard, refused._replace(undone=True), up=up)
             watch = watch_again(refused, at) if after == refused.before else watch
     return replace(guard, watch=watch)
+
+
+def _follow_move(moving: Moving, assessment: Assessment, most_s: float) -> Moving | None:
+    """Whether the executor is gone; None: one has come in its place, or all that has taken too long.
+
+    >>> moving = Moving("a", 3, 0.0)
+    >>> _follow_move(moving, Assessment(5.0, executors=2), 60.0)
+    Moving(node='a', before=3, at=0.0, gone=True)
+    >>> _follow_move(moving._replace(gone=True), Assessment(9.0, executors=3), 60.0)
+    """
+    there = assessment.executors or 0
+    if assessment.at - moving.at >= most_s or (moving.gone and there >= moving.before):
+        return None
+    return moving._replace(gone=moving.gone or there < moving.before)
 
 
 def _is_replaced(replacing: Replacing, assessment: Assessment) -> bool:

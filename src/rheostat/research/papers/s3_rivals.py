@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rheostat.config.shedding import SheddingGraph
 from rheostat.decide.qod import QodPlan, Readings, available_cores
-from rheostat.decide.qod_model import Place
-from rheostat.decide.shedding import edge_shares
+from rheostat.decide.qod_model import Place, edge_shares
 
 _Loads = Mapping[str, Mapping[str, float]]
 """For each machine, the cores that each application needs there to work on every record."""

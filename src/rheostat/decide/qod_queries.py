@@ -1,0 +1,91 @@
+"""The controller of Stream Economics over the queries of one application [S3].
+
+A query is a task, and what an executor does of it is an instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rheostat.config.shedding import Edge, SheddingGraph
+from rheostat.decide.qod import QodController, Readings, available_cores
+from rheostat.decide.qod_model import Instance, NodeLoad, Place
+from rheostat.model import Processors
+from rheostat.text import names
+
+_APP = "job"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What the processors allow.
+
+    Attributes:
+        wanted: accuracy of each sink.
+        moves: pairs of nodes: one that lacks time for what was promised, and one that has it.
+        tight: nodes that have not the time for everything.
+        text: what limits, for a reason.
+    """
+
+    wanted: Mapping[str, float]
+    moves: tuple[tuple[str, str], ...]
+    text: str
+
+
+def plan_queries(graph: SheddingGraph, processors: Processors, drain_s: float) -> QueryPlan | None:
+    """Share the processors among the sinks.
+
+    None: they allow everything, so something else is what limits; or what the queries are to be given is not known.
+
+    Args:
+        graph: what may be dropped, and what was promised.
+        processors: who uses how much.
+        drain_s: time in which what waits is to be worked off.
+    """
+    queries = _contract(graph, processors)
+    if queries is None:
+        return None
+    readings = _read(processors, drain_s)
+    plan = QodController({_APP: queries}).run(readings)
+    wanted = {name: plan.desired[Place(_APP, name)] for name in graph.sinks}
+    if min(wanted.values()) >= 1.0:
+        return None
+    moves = tuple(dict.fromkeys((move.node, move.to) for move in plan.moves))
+    free = available_cores(readings)
+    shown = ", ".join(f"{free[node.name]:.1f} cores of {node.name}" for node in processors.nodes)
+    short = f", which is not enough for what was promised on {names(sorted(plan.short))}" if plan.short else ""
+    return QueryPlan(wanted, moves, f"the queries have {shown}{short}")
+
+
+def _contract(graph: SheddingGraph, processors: Processors) -> SheddingGraph | None:
+    """Sources, the queries that read them, and the sinks that these serve; None: a sink is served by no known query."""
+    sources: dict[str, list[str]] = {}
+    tasks = dict[str, tuple[str, ...]]()
+    for task in processors.tasks:
+        served = {sink for end in task.sinks for sink in (graph.reachable(end) if _is_known(graph, end) else ())}
+        tasks[f"query {task.name}"] = tuple(sorted(served))
+        for each in task.sources:
+            sources.setdefault(each.source, []).append(f"query {task.name}")
+    if {sink for served in tasks.values() for sink in served} != set(graph.sinks) or not all(tasks.values()):
+        return None
+    return SheddingGraph({name: tuple(ends) for name, ends in sources.items()}, tasks, graph.sinks)
+
+
+def _is_known(graph: SheddingGraph, name: str) -> bool:
+    return name in graph.sinks or name in graph.tasks
+
+
+def _read(processors: Processors, drain_s: float) -> Readings:
+    rates, backlogs = dict[tuple[str, Edge], float](), dict[tuple[str, Edge], float]()
+    for task in processors.tasks:
+        for source, rate, waits in task.sources:
+            edge = _APP, Edge(source, f"query {task.name}")
+            rates[edge], backlogs[edge] = rate, waits or 0.0
+    instances = list[Instance]()
+    for each in processors.instances:  # an instance of S3 uses one core at most
+        place, slots = Place(_APP, f"query {each.task}"), each.slots
+        one = Instance(place, each.node, each.in_rate / slots, each.cpu / slots, each.executor_id)
+        instances += [one] * slots
+    nodes = [NodeLoad(*node) for node in processors.nodes]
+    return Readings(nodes, instances, rates, backlogs, drain_s)
