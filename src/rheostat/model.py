@@ -949,12 +949,14 @@ class SinkAccuracy:
         minimum: promised.
         wanted: from the next batch on.
         measured: in the batches that have ended since the look before; None: not counted.
+        reached: the accuracy that this is, where a sink's is not the share of the records.
     """
 
     sink: str
     minimum: float
     wanted: float
     measured: float | None = None
+    reached: float | None = None
 
 
 class Threshold(NamedTuple):

@@ -327,14 +327,17 @@ class SinkSettings(FrozenModel):
     name: str
     priority: int = 0
     minimum_accuracy: float = 0.0
+    measure: str = "records"
+    measure_options: Mapping[str, Any] = {}
 
 
 class SheddingSettings(FrozenModel):
     """Where records may be dropped when there are no more executors to have."""
 
     sinks: tuple[SinkSettings, ...] = ()
-    """Each with its `name`, its `priority` (an integer of any sign, 0) and its `minimum_accuracy` (share of the offered
-    records that must reach it, 0). Default: without sinks nothing is dropped."""
+    """Each with its `name`, its `priority` (an integer of any sign, 0), its `minimum_accuracy` (share of the offered
+    records that must reach it, 0), and its `measure` with `measure_options` if another accuracy is meant. Default:
+    without sinks nothing is dropped."""
     sources: Mapping[str, tuple[str, ...]] | None = None
     """Outside sources, and to which tasks or sinks each leads; null: one, `source`, that leads to every sink. Default:
     most jobs have one topic."""
@@ -375,7 +378,7 @@ class SheddingSettings(FrozenModel):
         return self._declare() if self.sinks else None
 
     def _declare(self) -> SheddingGraph:
-        sinks = [Sink(each.name, each.priority, each.minimum_accuracy) for each in self.sinks]
+        sinks = [Sink(**each.model_dump()) for each in self.sinks]
         return declare_shedding(sinks, self.sources, self.tasks, by_key=self.by_key, by_value=self.by_value)
 
 

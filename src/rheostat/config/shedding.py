@@ -49,11 +49,15 @@ class Sink:
     Attributes:
         priority: an integer of any sign; what sinks with a smaller one need is dropped first.
         minimum_accuracy: share of the records offered that must reach it, in [0, 1]; 0: it may get none.
+        measure: what else the accuracy is: ``join-recall``, ``aggregate-error``, ``weight``, or another package's.
+        measure_options: of it.
     """
 
     name: str
     priority: int = 0
     minimum_accuracy: float = 0.0
+    measure: str = "records"
+    measure_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

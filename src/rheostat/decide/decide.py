@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +18,7 @@ from rheostat.config.faults import describe
 from rheostat.config.models import GuardSettings, Mode
 from rheostat.config.shedding import SheddingGraph
 from rheostat.decide import guard
+from rheostat.decide.accuracy import Measure, measures_of
 from rheostat.decide.effectiveness import settled_rate
 from rheostat.decide.guard import Change, Context, Proposal, leaving_first, name_causes
 from rheostat.decide.placement import Placing
@@ -437,6 +438,7 @@ def _plan_shedding(
         objective_s=settings.objective.lag_s,
         may_begin=(at_most or no_room or starting) and helps and assessment.batches >= WARM,
         acts=context.active,
+        measures=settings.measures,
     )
 
 
@@ -567,12 +569,21 @@ class DecisionSettings:
     rate_window_s: float = 60.0
     shedding: SheddingGraph | None = None
 
+    @cached_property
+    def measures(self) -> Mapping[str, Measure] | None:
+        """Of the accuracy of each sink; None: all are shares of the records."""
+        if self.shedding is None or all(sink.measure == "records" for sink in self.shedding.sinks.values()):
+            return None
+        return measures_of(self.shedding)
+
     def __post_init__(self) -> None:
         allowed = tuple(step.name for step in STEPS if step.self_manageable)
         wrong = sorted(self.policy.self_managed_steps.difference(allowed))
         if wrong:
             message = f"the policy {self.policy.name} claims guard steps that it may not do itself"
             raise InputError([Fault("policy.self_managed_steps", ", ".join(wrong), " | ".join(allowed), message)])
+        if self.shedding is not None:
+            measures_of(self.shedding)
 
     @property
     def state_adapter(self) -> TypeAdapter[State[Any]]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from rheostat.analyze.state import largest, total
 from rheostat.config.shedding import WHOLE, Edge, SheddingGraph
+from rheostat.decide.accuracy import Measure, Seen, in_records
 from rheostat.decide.qod_model import edge_shares, wanted_accuracy
 from rheostat.decide.qod_queries import QueryPlan, plan_queries
 from rheostat.model import Assessment, EdgeCount, Reason, ReasonCode, SheddingPlan, SinkAccuracy, Threshold
@@ -90,6 +91,7 @@ def plan_shedding(
     objective_s: float,
     may_begin: bool,
     acts: bool,
+    measures: Mapping[str, Measure] | None = None,
 ) -> tuple[SheddingPlan, SheddingState]:
     """Which accuracy each sink gets from the next batch on.
 
@@ -100,11 +102,15 @@ def plan_shedding(
         objective_s: the lag that must hold.
         may_begin: whether there are no more executors to have; shedding that has begun goes on in any case.
         acts: whether the plan is carried out; else everything is kept.
+        measures: of the accuracy of each sink; None: all are promised shares of the records.
     """
     if state.wanted is not None and state.wanted.keys() != graph.sinks.keys():
         state = SheddingState(shed_at=state.shed_at)  # of a run before, with another graph
     edges = assessment.edges
     measured = measure_accuracy(graph, edges)
+    seen = {name: _see(graph, name, edges) for name in graph.sinks}
+    if measures is not None:
+        graph = in_records(graph, measures, seen)
     offered = sum(_count_offered(graph, load.edges) for load in assessment.edge_loads)
     state = _remember_work(assessment, state, offered, measured)
     ordered = {} if state.wanted is None else edge_shares(graph, state.wanted)
@@ -132,8 +138,27 @@ def plan_shedding(
         SinkAccuracy(sink.name, sink.minimum_accuracy, wanted[sink.name], measured.get(sink.name))
         for sink in graph.by_priority
     ]
+    if measures is not None:
+        others = {name for name, sink in graph.sinks.items() if sink.measure != "records"}
+        sinks = [_reach(each, measures, seen) if each.sink in others else each for each in sinks]
     state = replace(state, wanted=wanted if sheds and acts else None, shed_at=shed_at, by_value=by_value, move=move)
     return SheddingPlan(tuple(sinks), keep, reason, above), state
+
+
+def _see(graph: SheddingGraph, sink: str, counts: Iterable[EdgeCount]) -> Seen:
+    """The records that would reach a sink if nothing were dropped, and the values of the edge that drops by them."""
+    known = {each.edge: each for each in counts}
+    before = [edge for edge in graph.edges if sink in graph.reachable(edge.end)]
+    came = [known[str(edge)].offered for edge in before if edge.start in graph.sources and str(edge) in known]
+    values = [known[str(edge)].values for edge in before if edge in graph.by_value and str(edge) in known]
+    return Seen(sum(came), next(iter(values), ()))
+
+
+def _reach(sink: SinkAccuracy, measures: Mapping[str, Measure], seen: Mapping[str, Seen]) -> SinkAccuracy:
+    """With the accuracy that was reached, by the sink's own measure."""
+    if sink.measured is None:
+        return sink
+    return replace(sink, reached=measures[sink.sink].reached(sink.measured, seen[sink.sink]))
 
 
 def _plan_queries(assessment: Assessment, graph: SheddingGraph, objective_s: float) -> QueryPlan | None:

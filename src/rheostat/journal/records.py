@@ -233,7 +233,10 @@ def edges_from_json(rows: Iterable[Any]) -> tuple[EdgeCount, ...]:
 
 
 def _shedding_to_json(plan: SheddingPlan) -> list[Any]:
-    sinks = [[each.sink, each.minimum, _round(each.wanted), _round(each.measured)] for each in plan.sinks]
+    sinks = []
+    for each in plan.sinks:
+        reached = [] if each.reached is None else [_round(each.reached)]
+        sinks.append([each.sink, _round(each.minimum), _round(each.wanted), _round(each.measured), *reached])
     above = {edge: list(threshold) for edge, threshold in plan.above.items()}
     return [sinks, dict(plan.keep), _reason_to_json(plan.reason), *([above] if above else [])]
 

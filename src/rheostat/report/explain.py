@@ -188,7 +188,8 @@ def _describe_decision(cycle: Cycle) -> Iterator[tuple[str, str]]:
 
 def _describe_accuracy(sink: SinkAccuracy) -> str:
     got = "not counted" if sink.measured is None else percent(sink.measured)
-    return f"{sink.sink}: {percent(sink.wanted)} wanted, {got} measured, {percent(sink.minimum)} promised"
+    own = "" if sink.reached is None else f", an accuracy of {percent(sink.reached)}"
+    return f"{sink.sink}: {percent(sink.wanted)} wanted, {got} measured, {percent(sink.minimum)} promised{own}"
 
 
 def _describe_outcome(cycle: Cycle) -> str:
