@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -282,40 +283,59 @@ def test_from_logs_everything_comes_out_but_what_is_malformed(spark: SparkSessio
     check_neighbours(tmp_path / "o2" / "knn", near, records["points"])
 
 
-@pytest.mark.parametrize("program", [taxi_drives.PIPELINE, knn.PIPELINE], ids=["taxi drives", "knn"])
-def test_as_a_program_with_orders(field: Lab, tmp_path: Path, program: SheddingPipeline[Any]) -> None:
-    number = next(_NUMBERS)
-    names = {"drives": f"drives.{number}", "points": f"points.{number}"}
-    sent = produce(tmp_path, f"--bootstrap={field.broker.bootstrap}", "--create", **names)
-    edge, sink, topic, source = (
-        ("points>knn", "knn", names["points"], names["points"])
-        if program is knn.PIPELINE
-        else ("drives-2>parse-2", "sink-2", names["drives"], f"{names['drives']}-2")
-    )
-    order(tmp_path / "orders.json", 1, keep={edge: 250_000})
-    command = [sys.executable, "-m", f"rheostat.pipelines.{program.name}", "--master=local[2]", f"--topic={topic}"]
-    command += ["--source=rheostat-kafka", f"--bootstrap={field.broker.bootstrap}", "--trigger=100ms", "--work-us=20"]
-    command += [f"--orders={tmp_path / 'orders.json'}", f"--checkpoint={tmp_path / 'c'}", f"--out={tmp_path / 'o'}"]
-    command += ["--conf=spark.ui.enabled=false", f"--jars={','.join(map(str, kafka_connector_jars()))}"]
+@contextmanager
+def running(field: Lab, folder: Path, program: SheddingPipeline[Any], *given: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A pipeline as a program, until it is told to end; then it has to end well."""
+    command = [sys.executable, "-m", f"rheostat.pipelines.{program.name}", "--master=local[2]", "--trigger=100ms"]
+    command += [f"--bootstrap={field.broker.bootstrap}", f"--checkpoint={folder / 'c'}", f"--out={folder / 'o'}"]
+    command += ["--conf=spark.ui.enabled=false", f"--jars={','.join(map(str, kafka_connector_jars()))}", *given]
     environment = os.environ | field.cluster.driver_environment()
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        code = process.wait(timeout=60)
+    assert code == 0
+
+
+def test_knn_as_a_program_with_orders(field: Lab, tmp_path: Path) -> None:
+    number = next(_NUMBERS)
+    topic, edge, keep = f"points.{number}", "points>knn", 250_000
+    sent = produce(
+        tmp_path, f"--bootstrap={field.broker.bootstrap}", "--create", drives=f"drives.{number}", points=topic
+    )
     kept = [
         record.fields["id"]
-        for record in stored(field, source, sent[source])
-        if is_kept(seed_of(edge, source, record.partition), record.offset, 250_000)
+        for record in stored(field, topic, sent[topic])
+        if is_kept(seed_of(edge, topic, record.partition), record.offset, keep)
     ]
-    if program is taxi_drives.PIPELINE:
-        kept += [record.fields["id"] for record in stored(field, f"{topic}-1", sent[f"{topic}-1"])]
-    expected, out = IdChecksum().add_many(kept), tmp_path / "o" / sink
+    order(tmp_path / "orders.json", 1, keep={edge: keep})
+    out, expected = tmp_path / "o" / "knn", IdChecksum().add_many(kept)
 
-    def checksum() -> IdChecksum | None:
-        if not out.exists():
-            return None
-        return verify_records(out).checksum if sink == "knn" else verify(out).checksum
+    def done() -> bool:
+        return out.exists() and verify_records(out).checksum == expected
 
-    running = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: checksum() == expected or running.poll() is not None, "the records", SLOW_S)
-    finally:
-        running.terminate()
-        code = running.wait(timeout=60)
-    assert (code, checksum()) == (0, expected)
+    given = [f"--topic={topic}", "--source=rheostat-kafka", f"--orders={tmp_path / 'orders.json'}", "--work-us=20"]
+    with running(field, tmp_path, knn.PIPELINE, *given) as process:
+        until(lambda: done() or process.poll() is not None, "the records", SLOW_S)
+    assert done()
+
+
+def test_taxi_drives_as_a_program_on_sparks_own_source(field: Lab, tmp_path: Path) -> None:
+    number = next(_NUMBERS)
+    topic = f"drives.{number}"
+    sent = produce(
+        tmp_path, f"--bootstrap={field.broker.bootstrap}", "--create", drives=topic, points=f"points.{number}"
+    )
+    trips = [trip for name in (f"{topic}-1", f"{topic}-2") for trip in stored(field, name, sent[name])]
+    expected = IdChecksum().add_many([trip.fields["id"] for trip in trips])
+    outs = [tmp_path / "o" / sink for sink in ("sink-1", "sink-2")]
+
+    def done() -> bool:
+        return all(out.exists() and verify(out).checksum == expected for out in outs)
+
+    with running(field, tmp_path, taxi_drives.PIPELINE, f"--topic={topic}", "--source=kafka") as process:
+        until(lambda: done() or process.poll() is not None, "the trips", SLOW_S)
+    for out in outs:
+        check_sink(out, out.name, trips)

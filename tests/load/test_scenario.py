@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyarrow import ipc
-from tests.load.test_load_command import call
+from tests.load.test_load_command import call, send_when_records_are_there
 
-from rheostat.errors import Fault, InputError
+from rheostat.errors import Fault, InputError, RheostatError
 from rheostat.load import kafka_sink
-from rheostat.load.payload import IdChecksum
+from rheostat.load.log_writer import LogSink
+from rheostat.load.payload import IdChecksum, Records
 from rheostat.load.request import KafkaTarget, read_requests
 from rheostat.load.scenario import Scenario, TopicLoad, read_scenario
 
@@ -267,3 +270,45 @@ def test_a_folder_that_is_no_log_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         call("--scenario", path, "--log", tmp_path / "logs")
     assert [fault.field for fault in caught.value.faults] == ["applications.0.topics.a"]
+
+
+@pytest.fixture
+def long_run(tmp_path: Path) -> list[Any]:
+    """Two topics for two minutes, into logs."""
+    quick = [{"at_s": 0, "rate": 500}]
+    path = write(tmp_path, application(stop_s=120, topics={"a": {"rates": quick}, "b": {"rates": quick}}))
+    return ["--scenario", path, "--log", tmp_path / "logs", "--json"]
+
+
+def test_a_signal_ends_all_topics_in_order(tmp_path: Path, long_run: list[Any], capsys: Any) -> None:
+    place = (tmp_path / "logs" / "b", signal.SIGTERM)
+    sender = threading.Thread(target=send_when_records_are_there, args=place, daemon=True)
+    sender.start()
+    assert call(*long_run) == 0
+    sender.join()
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert [each["stopped"] for each in (*result["topics"], result["totals"])] == [True, True, True]
+    assert result["totals"]["records_in_doubt"] == 0
+    stored = [len(values_in(tmp_path / "logs" / name)) for name in "ab"]
+    assert [each["records"] for each in result["topics"]] == stored
+
+
+def test_a_topic_that_breaks_stops_the_others(long_run: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    send, finished = LogSink.send, list[str]()
+
+    def break_one(self: LogSink, records: Records) -> int:
+        if self._writer.folder.name == "a":
+            message = "the sink is broken"
+            raise RheostatError(message)
+        return send(self, records)
+
+    def finish(self: LogSink, timeout_s: float) -> Any:
+        finished.append(f"{self._writer.folder.name} {timeout_s:g}")
+        return end(self, timeout_s)
+
+    end = LogSink.finish
+    monkeypatch.setattr(LogSink, "send", break_one)
+    monkeypatch.setattr(LogSink, "finish", finish)
+    with pytest.raises(RheostatError, match="the sink is broken"):
+        call(*long_run)
+    assert sorted(finished) == ["a 0", "b 15"]
