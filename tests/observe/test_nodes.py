@@ -13,7 +13,7 @@ from rheostat.config.loading import load_settings
 from rheostat.errors import UnavailableError
 from rheostat.execute.node_client import NodeClient, NodeTime
 from rheostat.loop.clock import ManualClock
-from rheostat.model import Cluster, Executor, Gap, NodeReading, Nodes, Observation, RoundTrip
+from rheostat.model import Cluster, CpuUse, Executor, Gap, NodeCpu, NodeReading, Nodes, Observation, RoundTrip
 from rheostat.observe.cpu import CpuMeter
 from rheostat.observe.merge import merge_observations
 from rheostat.observe.nodes import NodesWatch, SourceWithNodes
@@ -295,6 +295,25 @@ def test_the_servers_are_asked_while_the_source_looks():
     assert [each.node for each in seen.cluster.executors] == ["near"]
     why = ["none", *(f"{name}: its server is of a version that tells no processor time" for name in ("far", "near"))]
     assert [gap.why for gap in seen.gaps] == [*why, "no round trip is known between far and near"]
+
+
+def test_without_round_trips_only_the_processor_time_is_added():
+    site = Site(Server("near"), Server("far", fails=UnavailableError("no answer")), Server("near"))
+    source = SourceWithNodes(Plain(site), site.watch, CpuMeter("app-1"), placed=False)
+    before = source.observe(100.0)
+
+    site.servers[0].cpu = NodeTime(50.0, 2, 15.0)
+    source.observe(110.0)
+    site.servers[0].cpu = NodeTime(60.0, 2, 30.0)
+    seen = source.observe(120.0)
+
+    assert (before.cpu, before.nodes) == (None, None)
+    assert (seen.cpu, seen.nodes) == (CpuUse((NodeCpu("near", 2, 1.5),)), None)
+    assert [(gap.section, gap.why.partition(",")[0]) for gap in seen.gaps] == [
+        ("queries", "none"),
+        ("cpu", "http://far:8091: no answer"),
+        ("cpu", "2 node servers are called near"),
+    ]
 
 
 def test_the_first_look_waits_until_each_server_has_answered_or_failed():

@@ -127,8 +127,9 @@ class NodesWatch:
         return self._round_trips
 
     def troubles(self) -> list[str]:
-        """What is wrong with servers that do not answer."""
-        return [f"{one.server.address}: {one.trouble}" for one in self._listeners if one.trouble]
+        """What is wrong with servers: those that do not answer, and those with the name of another."""
+        silent = [f"{one.server.address}: {one.trouble}" for one in self._listeners if one.trouble]
+        return [*silent, *self._shared_names()]
 
     def states(self) -> dict[str, NodeState]:
         """The last answer of each node, by its name."""
@@ -142,7 +143,7 @@ class NodesWatch:
         ``elsewhere``, which has no room and no known round trips.
         """
         known = self._known_nodes()
-        problems = [*self.troubles(), *self._shared_names()]
+        problems = self.troubles()
         if cluster is None or not known:
             problems += ["which executors there are is not known"] if known else []
             return cluster, None, _gaps(problems)
