@@ -144,18 +144,20 @@ def job(at: float, executors: int, nodes: Nodes = ON_A) -> Assessment:
 
 
 def test_an_executor_leaves_the_node_without_time_and_one_comes_elsewhere():
-    settings = decision_settings(Fixed(2))
+    settings = decision_settings(Fixed(2), bounds=(2, 2))
     state = replace(settings.initial(), shedding=SheddingState(move=("a", "b")))
     first, state = decide(job(1000.0, 2), state, settings)
     assert (first.action, first.target, first.reason.code) == (Action.DOWN, 1, ReasonCode.NODE_OVERLOADED)
     assert first.placement is not None
     assert first.placement.leave == ("a",)
-    state = learn(outcome(OutcomeStatus.APPLIED, 1, 2, 1), state, settings)
+    asked = replace(state.requests, target=1)
+    before_it, _ = decide(job(1002.0, 2), replace(state, requests=asked), settings)
+    assert (before_it.target, before_it.reason.code) == (1, ReasonCode.NODE_OVERLOADED)
+    state = learn(outcome(OutcomeStatus.APPLIED, 1, 2, 1), replace(state, requests=asked), settings)
     state = replace(state, shedding=SheddingState(move=("a", "b")))
-    still, state = decide(job(1010.0, 2), state, settings)  # it is not gone yet
-    assert still.reason.code is not ReasonCode.NODE_OVERLOADED
+    still, state = decide(replace(job(1010.0, 2), requested=1), state, settings)  # it is not gone yet
+    assert (still.action, still.reason.code) == (Action.HOLD, ReasonCode.NODE_OVERLOADED)
     one = Nodes(1000.0, (NodeReading("a", 1, 1), NodeReading("b", 0, 1)))
-    state = replace(state, requests=replace(state.requests, target=1))
     second, state = decide(job(1020.0, 1, one), state, settings)
     assert (second.action, second.target, second.reason.code) == (Action.UP, 2, ReasonCode.NODE_OVERLOADED)
     assert second.placement is not None
@@ -167,15 +169,19 @@ def test_an_executor_leaves_the_node_without_time_and_one_comes_elsewhere():
 
 
 @pytest.mark.parametrize(
-    ("executors", "nodes", "state"),
-    [
-        pytest.param(1, ON_A, {}, id="it is the only one"),
-        pytest.param(2, None, {}, id="nodes are not known"),
-        pytest.param(2, ON_A, {"moving": Moving("a", 2, 990.0)}, id="one is on its way"),
-    ],
+    ("executors", "nodes"),
+    [pytest.param(1, ON_A, id="it is the only one"), pytest.param(2, None, id="nodes are not known")],
 )
-def test_none_moves(executors, nodes, state):
+def test_none_moves(executors, nodes):
     settings = decision_settings(Fixed(executors))
-    begin = replace(settings.initial(), shedding=SheddingState(move=("a", "b")), guard=GuardState(**state))
+    begin = replace(settings.initial(), shedding=SheddingState(move=("a", "b")))
     assessment = replace(job(1000.0, executors), nodes=nodes)
     assert decide(assessment, begin, settings)[0].reason.code is not ReasonCode.NODE_OVERLOADED
+
+
+def test_a_move_that_takes_too_long_is_given_up():
+    settings = decision_settings(Fixed(2), hold_fallback_s=60.0)
+    begin = replace(settings.initial(), guard=GuardState(moving=Moving("a", 2, 930.0)))
+    decision, state = decide(job(1000.0, 2), begin, settings)
+    assert decision.reason.code is not ReasonCode.NODE_OVERLOADED
+    assert state.guard.moving is None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 EXPERIMENTS = ("s1", "s2", "s3", "s5")
-_LIVE_EXPERIMENTS = ("s1", "s2")
+_LIVE_EXPERIMENTS = ("s1", "s2", "s3")
 
 
 def experiment(
@@ -49,7 +49,7 @@ def experiment(
     jobs: common.Jobs = None,
     live: Annotated[
         bool,
-        typer.Option("--live", help="s1, s2: a short version on a real local Kafka and Spark, about 25 minutes."),
+        typer.Option("--live", help="s1, s2, s3: a short version on a real local Kafka and Spark, about 25 minutes."),
     ] = False,
     out: common.Out = None,
     as_json: common.JsonFlag = False,
@@ -132,6 +132,11 @@ def _run_live(name: str, seed: int, out: Path | None) -> Experiment:
 
     with tempfile.TemporaryDirectory(prefix=f"rheostat-{name}-") as scratch:
         folder = Path(scratch) if out is None else out.absolute()
+        if name == "s3":
+            from rheostat.research.papers import s3_live
+
+            with progress_lines("experiment s3 --live") as watch:
+                return s3_live.run_live(folder, watch)
         return live.run_s2(seed, folder, table) if name == "s2" else live.run_s1(seed, folder, table)
 
 

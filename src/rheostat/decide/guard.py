@@ -867,15 +867,17 @@ def withdraw(context: Context) -> Proposal | None:
 def move_executor(context: Context) -> Proposal | None:
     """From a node that lacks processor time for what was promised to one that has it: one executor leaves, one comes.
 
-    It leaves first [S3, Algorithm 3.3]: as records are dropped, there may be no more executors.
+    It leaves first [S3, Algorithm 3.3]: as records are dropped, there may be no more executors. Meanwhile nothing else
+    changes their number, not even the least that is allowed.
     """
     moving, wanted, current = context.state.moving, context.shedding.move, context.current
-    if context.state.pending is not None or context.blind or context.assessment.nodes is None:
-        return None
-    if moving is not None and moving.gone and current < moving.before:
-        text = f"an executor has left {moving.node}, one comes elsewhere: {move(current, moving.before)}"
-        return Proposal(moving.before, Reason(ReasonCode.NODE_OVERLOADED, text), node=moving.node)
-    if moving is not None or wanted is None or current < _LEAST_TO_MOVE:
+    busy = context.state.pending is not None
+    if moving is not None:
+        come = moving.gone and not busy and current < moving.before
+        text = f"one comes elsewhere: {move(current, moving.before)}" if come else "one comes elsewhere after it"
+        reason = Reason(ReasonCode.NODE_OVERLOADED, f"an executor leaves {moving.node}, {text}")
+        return Proposal(moving.before if come else current, reason, node=moving.node)
+    if wanted is None or busy or context.blind or context.assessment.nodes is None or current < _LEAST_TO_MOVE:
         return None
     text = f"{wanted[0]} has not the time for what was promised, {wanted[1]} has: {move(current, current - 1)} first"
     return Proposal(current - 1, Reason(ReasonCode.NODE_OVERLOADED, text), node=wanted[0])
@@ -890,8 +892,7 @@ def add_for_shed(context: Context) -> Proposal | None:
     share, current = context.shedding.share, context.current
     there = context.shedding.executors or current
     target = context.bounds.clamp(math.ceil(there / share)) if share > 0 else context.bounds.maximum
-    busy = context.state.pending is not None or context.state.moving is not None
-    if share >= 1.0 or context.blind or busy or target <= current:
+    if share >= 1.0 or context.blind or context.state.pending is not None or target <= current:
         return None
     text = f"{percent(share)} of the records are kept: {move(current, target)} keep all of them"
     return Proposal(target, Reason(ReasonCode.SHEDDING, text, {"share": share}))

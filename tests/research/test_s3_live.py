@@ -1,0 +1,180 @@
+"""The shortened scenarios on a real cluster: their plans, and what is read from finished runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rheostat.journal.records import DecisionRecord
+from rheostat.load.scenario import read_scenario
+from rheostat.model import (
+    Action,
+    Assessment,
+    Batch,
+    Decision,
+    EdgeCount,
+    NodeReading,
+    Nodes,
+    Observation,
+    Offsets,
+    QueryReading,
+    Reason,
+    ReasonCode,
+    Recommendation,
+    SheddingPlan,
+    SinkAccuracy,
+)
+from rheostat.research.papers.s3_live import PLANS, LiveRun, live_results
+
+TEXT = Reason(ReasonCode.SHEDDING, "as told")
+
+
+def cycle(
+    at: float,
+    wanted: dict[str, float],
+    *,
+    lag_s: float = 1.0,
+    measured: dict[str, float] | None = None,
+    code: ReasonCode = ReasonCode.SHEDDING,
+    queries: tuple[QueryReading, ...] = (),
+) -> DecisionRecord:
+    """A look, by the time since the load began."""
+    sinks = tuple([SinkAccuracy(name, 0.4, share, (measured or {}).get(name)) for name, share in wanted.items()])
+    moves = code is ReasonCode.NODE_OVERLOADED
+    decision = Decision(
+        at=at,
+        decision_id=round(at),
+        action=Action.DOWN if moves else Action.HOLD,
+        current=2,
+        target=1 if moves else 2,
+        reason=Reason(code, "as told"),
+        recommendation=Recommendation(2, TEXT),
+        shedding=SheddingPlan(sinks, {}, TEXT),
+    )
+    nodes = Nodes(at, (NodeReading("tm1", 1, 0), NodeReading("tm2", 1, 0)))
+    return DecisionRecord.of(Observation(at, queries), Assessment(at, lag_s=lag_s, nodes=nodes), decision)
+
+
+def batch(number: int, edge: str, keep: float, offered: int, kept: int) -> QueryReading:
+    done = Batch(float(number), number, 1.0, edges=(EdgeCount(edge, round(keep * 1e6), offered, kept),))
+    return QueryReading("q", "r", edge.partition(">")[2], 2.0, batch=done)
+
+
+def held(name: str, run: LiveRun, **others: LiveRun) -> dict[str, bool]:
+    return {each.id: each.holds for each in live_results({name: run, **others})}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_load_of_a_plan_is_a_scenario(name, tmp_path):
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps(PLANS[name].scenario()), encoding="utf-8")
+    curves = read_scenario(path).curves()
+    assert max(curve.duration for curve in curves.values()) == PLANS[name].seconds
+    began, steps = PLANS[name].rates["knn" if name == "knn" else "taxi"]
+    curve = curves["points" if name == "knn" else "drives-1"]
+    assert [curve.rate(began + 1.0), curve.rate(began + steps[0][0] + 1.0)] == [steps[0][1], steps[1][1]]
+
+
+TAXI = PLANS["taxi"]
+
+
+def taxi(*cycles: DecisionRecord) -> LiveRun:
+    return LiveRun(TAXI, 0.0, cycles, {})
+
+
+FULL, SOME = {"sink-1": 1.0, "sink-2": 1.0}, {"sink-1": 0.5, "sink-2": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("cycles", "statement", "holds"),
+    [
+        pytest.param(
+            [cycle(10, FULL), cycle(80, SOME), cycle(130, SOME, code=ReasonCode.NODE_OVERLOADED)],
+            "1 order, live",
+            True,
+            id="dropped, then moved",
+        ),
+        pytest.param(
+            [cycle(10, FULL, code=ReasonCode.NODE_OVERLOADED), cycle(80, SOME)],
+            "1 order, live",
+            False,
+            id="moved first",
+        ),
+        pytest.param([cycle(10, FULL), cycle(80, SOME)], "1 order, live", False, id="never moved"),
+        pytest.param(
+            [cycle(80, SOME, queries=(batch(1, "drives-1>parse-1", 0.5, 1000, 510),))],
+            "1 accuracy, live",
+            True,
+            id="a point",
+        ),
+        pytest.param(
+            [cycle(80, SOME, queries=(batch(1, "drives-1>parse-1", 0.5, 1000, 560),))],
+            "1 accuracy, live",
+            False,
+            id="six points",
+        ),
+        pytest.param([cycle(80, SOME)], "1 accuracy, live", False, id="nothing was dropped"),
+        pytest.param(
+            [cycle(at, SOME, measured={"sink-1": 0.2}) for at in (80, 100, 120)],
+            "1 promises, live",
+            True,
+            id="40 s below",
+        ),
+        pytest.param(
+            [cycle(at, SOME, measured={"sink-1": 0.2}) for at in (80, 100, 150)],
+            "1 promises, live",
+            False,
+            id="70 s below",
+        ),
+    ],
+)
+def test_what_the_run_of_taxi_drives_shows(cycles, statement, holds):
+    assert held("taxi", taxi(*cycles))[statement] is holds
+
+
+def test_the_lag_is_held_and_would_grow():
+    kept, lost = (
+        taxi(*[cycle(at, SOME, lag_s=12.0) for at in range(60, 110)]),
+        taxi(cycle(61, FULL), cycle(62, FULL, lag_s=60.0)),
+    )
+    assert held("taxi", kept, **{"taxi without shedding": lost})["4 lag, live"]
+    assert not held("taxi", lost, **{"taxi without shedding": lost})["4 lag, live"]
+    assert not held("taxi", kept, **{"taxi without shedding": kept})["4 lag, live"]
+
+
+@pytest.mark.parametrize(
+    ("order", "holds"), [(["knn", "sink-1", "sink-2"], True), (["sink-1", "knn", "sink-2"], False), (["knn"], False)]
+)
+def test_who_sheds_first(order, holds):
+    shares, cycles = dict.fromkeys(("knn", "sink-1", "sink-2"), 1.0), []
+    for at, sink in enumerate(order):
+        shares[sink] = 0.5
+        cycles.append(cycle(60.0 + 10.0 * at, dict(shares)))
+    assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, cycles, {}))["2 order, live"] is holds
+
+
+@pytest.mark.parametrize(("rows", "holds"), [({1: 480}, True), ({1: 479}, False), ({}, False)])
+def test_rows_are_those_that_were_kept(rows, holds):
+    seen = cycle(10, {"knn": 0.5}, queries=(batch(1, "points>knn", 0.5, 1000, 480),))
+    assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, [seen], rows))["2 records, live"] is holds
+
+
+def rated(at: float, share: float, latest: int, committed: int) -> DecisionRecord:
+    offsets = Offsets(at, ("points",), (0,), latest=(latest,), planned=(committed,), committed=(committed,))
+    query: Any = QueryReading("q", "r", "knn", 2.0, offsets=offsets)
+    return cycle(at, {"knn": share}, queries=(query,))
+
+
+@pytest.mark.parametrize(("falls", "holds"), [(True, True), (False, False)])
+def test_accuracy_against_the_estimated_rate(falls, holds):
+    cycles, latest = [], 0
+    for number in range(20):
+        rate = 100 + 10 * number
+        share = 100 / rate if falls else 0.5 + number / 100
+        cycles.append(rated(60.0 + 2 * number, share, latest, max(0, latest - 50)))
+        latest += 2 * (rate + 10)
+    found = held("knn", LiveRun(PLANS["knn"], 0.0, cycles, {}))
+    assert found["3 correlation, live"] is holds
+    assert found["3 estimate, live"]
