@@ -100,7 +100,7 @@ def test_what_was_promised_moves_where_a_node_has_not_the_time_for_it():
     assert plan is not None
     assert (plan.moves, plan.text) == (
         (),
-        "the queries have 1.0 cores of a, which is not enough for what was promised on a",
+        "the queries have 1.0 cores of a, and what was promised needs 0.2 cores more on a",
     )
 
 
@@ -169,12 +169,17 @@ def test_an_executor_leaves_the_node_without_time_and_one_comes_elsewhere():
 
 
 @pytest.mark.parametrize(
-    ("executors", "nodes"),
-    [pytest.param(1, ON_A, id="it is the only one"), pytest.param(2, None, id="nodes are not known")],
+    ("executors", "nodes", "changed_at"),
+    [
+        pytest.param(1, ON_A, 0.0, id="it is the only one"),
+        pytest.param(2, None, 0.0, id="nodes are not known"),
+        pytest.param(2, ON_A, 950.0, id="the last change has just been made"),
+    ],
 )
-def test_none_moves(executors, nodes):
+def test_none_moves(executors, nodes, changed_at):
     settings = decision_settings(Fixed(executors))
-    begin = replace(settings.initial(), shedding=SheddingState(move=("a", "b")))
+    guard = GuardState(changed_at=changed_at)
+    begin = replace(settings.initial(), shedding=SheddingState(move=("a", "b")), guard=guard)
     assessment = replace(job(1000.0, executors), nodes=nodes)
     assert decide(assessment, begin, settings)[0].reason.code is not ReasonCode.NODE_OVERLOADED
 

@@ -879,6 +879,9 @@ def move_executor(context: Context) -> Proposal | None:
         return Proposal(moving.before if come else current, reason, node=moving.node)
     if wanted is None or busy or context.blind or context.assessment.nodes is None or current < _LEAST_TO_MOVE:
         return None
+    changed_at, hold_s = context.state.changed_at, context.settings.hold_fallback_s
+    if changed_at is not None and context.assessment.at - changed_at < hold_s:
+        return None  # executors may be warming up [4.7]
     text = f"{wanted[0]} has not the time for what was promised, {wanted[1]} has: {move(current, current - 1)} first"
     return Proposal(current - 1, Reason(ReasonCode.NODE_OVERLOADED, text), node=wanted[0])
 

@@ -12,7 +12,6 @@ from rheostat.config.shedding import Edge, SheddingGraph
 from rheostat.decide.qod import QodController, Readings, available_cores
 from rheostat.decide.qod_model import Instance, NodeLoad, Place
 from rheostat.model import Processors
-from rheostat.text import names
 
 _APP = "job"
 
@@ -24,7 +23,6 @@ class QueryPlan:
     Attributes:
         wanted: accuracy of each sink.
         moves: pairs of nodes: one that lacks time for what was promised, and one that has it.
-        tight: nodes that have not the time for everything.
         text: what limits, for a reason.
     """
 
@@ -54,7 +52,8 @@ def plan_queries(graph: SheddingGraph, processors: Processors, drain_s: float) -
     moves = tuple(dict.fromkeys((move.node, move.to) for move in plan.moves))
     free = available_cores(readings)
     shown = ", ".join(f"{free[node.name]:.1f} cores of {node.name}" for node in processors.nodes)
-    short = f", which is not enough for what was promised on {names(sorted(plan.short))}" if plan.short else ""
+    lacks = ", ".join(f"{cores:.1f} cores more on {node}" for node, cores in sorted(plan.short.items()))
+    short = f", and what was promised needs {lacks}" if lacks else ""
     return QueryPlan(wanted, moves, f"the queries have {shown}{short}")
 
 
