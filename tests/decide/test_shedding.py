@@ -194,6 +194,13 @@ def test_other_executors_have_to_show_what_they_carry():
     assert (shed.reason.code, state.work) == (ReasonCode.METRICS_MISSING, ())
 
 
+def test_until_they_do_only_what_was_promised_is_kept_once_records_are_late():
+    _, state = plan(seen())
+    shed, _ = plan(seen(115.0, (), 0.0, executors=3, late_s=16.0), state)
+    assert (shed.sinks[0].wanted, shed.reason.code) == (0.4, ReasonCode.SHEDDING)
+    assert "16 s late, and what the executors carry is not known yet" in shed.reason.text
+
+
 def test_where_nothing_arrives_nothing_is_dropped_and_no_executor_is_held():
     _, state = plan(seen())
     shed, after = plan(seen(115.0, (), 0.0, arrival_rate=0.0, late_s=0.0, executors=3), state)

@@ -28,7 +28,8 @@ WARM = 2
 _SMALL_LAG, _TRY_MORE, _TRY_AT_LEAST = 0.25, 1.1, 0.05
 """Lateness ÷ the objective below which more is kept than batches show to be possible, and how much more."""
 _BELIEVED = 0.75
-"""Lateness ÷ the objective beyond which the batches are believed, not the processors."""
+"""Lateness ÷ the objective beyond which the batches are believed, not the processors; where batches tell nothing yet,
+only what was promised is kept."""
 _MOST_WORK = 4
 """Looks at the work that are remembered."""
 
@@ -121,7 +122,8 @@ def plan_shedding(
     if share < 1.0:
         queries = _plan_queries(assessment, graph, objective_s)
         if queries is not None:
-            wanted, move = dict(queries.wanted), next(iter(queries.moves), None)
+            wanted = dict(queries.wanted)
+            move = next(iter(queries.moves), None) if assessment.batches >= WARM else None
             reason = replace(reason, text=f"{reason.text}; {queries.text}")
         else:
             reason = replace(reason, text=f"{reason.text}{_say_one_more(graph, share, wanted, assessment.executors)}")
@@ -199,6 +201,9 @@ def _find_share(
         return 1.0, Reason(ReasonCode.STEADY, "every record is kept")
     if rate == 0 and not excess:
         return 1.0, Reason(ReasonCode.STEADY, "nothing arrives: every record is kept")
+    if begun and not busy_s and late_s is not None and late_s > _BELIEVED * objective_s:
+        text = f"records are {seconds(late_s)} late, and what the executors carry is not known yet"
+        return 0.0, Reason(ReasonCode.SHEDDING, text, {"late_s": late_s})
     if not loads or rate is None or late_s is None or not busy_s:
         text = "what arrives, or what the executors carry, is not known: the share of the records that is kept stays"
         return state.share, Reason(ReasonCode.METRICS_MISSING, text)
