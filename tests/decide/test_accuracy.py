@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from statistics import fmean, pstdev
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from rheostat.config.shedding import WHOLE, Sink, declare_shedding
 from rheostat.decide.accuracy import AggregateError, JoinRecall, Measure, Records, Seen, Weight, measures_of
 from rheostat.decide.shedding import SheddingState, Work, plan_shedding
 from rheostat.errors import InputError
-from rheostat.model import EdgeCount
+from rheostat.model import Assessment, EdgeCount, EdgeLoad
 
 VALUES = (0.0, 1.0, 2.0, 10.0, 100.0)
 MEASURES = [Records(), JoinRecall(), JoinRecall(3), AggregateError(), AggregateError(0.2, 0.99, 5), Weight()]
@@ -66,10 +67,30 @@ def test_a_promise_in_another_measure_is_kept_by_the_share_that_it_needs():
 
 
 def test_wrong_measures_are_named_all_at_once():
+    wrong: list[dict[str, Any]] = [{"confidence": 95}, {"groups": 0}, {"variation": "2"}]
     sinks = [Sink("a", 0, 0.5, "recall"), Sink("b", 0, 0.5, "join-recall", {"tables": 2})]
+    sinks += [Sink(f"c{number}", 0, 0.5, "aggregate-error", options) for number, options in enumerate(wrong)]
     with pytest.raises(InputError) as error:
         measures_of(declare_shedding(sinks))
     assert [(fault.field, fault.given) for fault in error.value.faults] == [
         ("measure", "'recall'"),
         ("sinks.b.measure_options", "{'tables': 2}"),
+        *((f"sinks.c{number}.measure_options", repr(options)) for number, options in enumerate(wrong)),
     ]
+
+
+def test_a_look_without_batches_or_with_several_queries_changes_no_promise():
+    """Two queries read the same records; between looks with batches there are looks without."""
+    sinks = [Sink("sums", 0, 0.9, "aggregate-error"), Sink("counts", 0, 0.1)]
+    graph = declare_shedding(sinks, {"records": ["sums", "counts"]})
+    state = SheddingState(wanted={"sums": 0.9, "counts": 0.1}, executors=2, work=(Work(1000, 10.0),))
+    minima = []
+    for at, offered in [(100.0, 2000), (102.0, 0), (104.0, 2000)]:
+        counts = {name: (EdgeCount(f"records>{name}", WHOLE, offered, offered),) for name in graph.sinks}
+        loads = [EdgeLoad(name, edges, 5.0, 500.0, 0.0, 12.0) for name, edges in counts.items() if offered]
+        looked = Assessment(at, executors=2, batches=5, edge_loads=tuple(loads))
+        plan, state = plan_shedding(
+            looked, state, graph, objective_s=OBJECTIVE_S, may_begin=True, acts=True, measures=measures_of(graph)
+        )
+        minima += [sink.minimum for sink in plan.sinks if sink.sink == "sums"]
+    assert minima == [pytest.approx(AggregateError().needed(0.9, Seen(2000)))] * 3

@@ -12,7 +12,7 @@ from tests.policies.samples import seen as healthy
 
 from rheostat.config.shedding import WHOLE, SheddingGraph, Sink, declare_shedding
 from rheostat.decide.decide import decide, learn
-from rheostat.decide.qod_queries import plan_queries
+from rheostat.decide.qod_queries import blend_processors, plan_queries
 from rheostat.decide.shedding import SheddingState, Work, plan_shedding
 from rheostat.decide.state import GuardState, Moving
 from rheostat.model import (
@@ -104,6 +104,28 @@ def test_what_was_promised_moves_where_a_node_has_not_the_time_for_it():
     )
 
 
+def test_slots_are_alike_whatever_executors_they_are_on():
+    """Each slot uses 0.4 cores for its part of half of the records: everything fits, however the slots are spread."""
+    nodes = (NodeCpu("a", 4, 1.6), NodeCpu("b", 4, 1.6))
+    tasks = (QueryTask("one", (SourceLoad("s", 100.0, None),), ("t",)),)
+    for slots in [(2, 2), (1, 3)]:
+        given = [TaskInstance("one", node, 25.0, 0.4 * n, node, n) for node, n in zip("ab", slots, strict=True)]
+        assert plan_queries(GRAPH, processors(nodes=nodes, tasks=tasks, instances=tuple(given)), 10.0) is None
+
+
+def test_looks_are_blended_and_what_one_does_not_tell_stays():
+    now = processors(nodes=(NodeCpu("a", 1, 0.5),), tasks=(), instances=(TaskInstance("one", "a", 100.0, 0.4, "1"),))
+    known = blend_processors(processors(), now)
+    assert known is not None
+    assert {each.task: (each.in_rate, each.cpu) for each in known.instances} == {
+        "one": (pytest.approx(65.0), pytest.approx(0.26)),
+        "two": (50.0, 0.8),
+    }
+    assert known.nodes[0].busy == pytest.approx(0.85)
+    assert len(known.tasks) == 2
+    assert blend_processors(known, None) == known
+
+
 # In the plan of a job
 
 EDGES = (EdgeCount("t>cheap", WHOLE, 500, 500), EdgeCount("t>dear", WHOLE, 500, 500))
@@ -137,56 +159,96 @@ def test_the_reason_tells_what_one_executor_more_would_keep():
 # An executor moves
 
 ON_A = Nodes(1000.0, (NodeReading("a", 2, 0), NodeReading("b", 0, 1)))
+FULL = Nodes(1000.0, (NodeReading("a", 2, 0), NodeReading("b", 0, 0)))
+LEFT = Nodes(1000.0, (NodeReading("a", 1, 1), NodeReading("b", 0, 1)))
+MOVED = Nodes(1000.0, (NodeReading("a", 1, 1), NodeReading("b", 1, 0)))
+WANTED = SheddingState(move=("a", "b"))
 
 
-def job(at: float, executors: int, nodes: Nodes = ON_A) -> Assessment:
-    return healthy(at, executors=executors, requested=executors, nodes=replace(nodes, at=at))
+def job(at: float, executors: int, nodes: Nodes | None = ON_A, requested: int | None = None) -> Assessment:
+    asked = executors if requested is None else requested
+    placed = None if nodes is None else replace(nodes, at=at)
+    return healthy(at, executors=executors, requested=asked, nodes=placed)
+
+
+def acting(executors: int, bounds: tuple[int, int] = (1, 20), **guard: Any):
+    settings = replace(decision_settings(Fixed(executors), bounds=bounds, **guard), mode="act")
+    state = settings.initial()
+    return settings, replace(state, requests=replace(state.requests, opened=True, target=executors), shedding=WANTED)
 
 
 def test_an_executor_leaves_the_node_without_time_and_one_comes_elsewhere():
-    settings = decision_settings(Fixed(2), bounds=(2, 2))
-    state = replace(settings.initial(), shedding=SheddingState(move=("a", "b")))
+    settings, state = acting(2, bounds=(2, 2))
     first, state = decide(job(1000.0, 2), state, settings)
     assert (first.action, first.target, first.reason.code) == (Action.DOWN, 1, ReasonCode.NODE_OVERLOADED)
     assert first.placement is not None
     assert first.placement.leave == ("a",)
-    asked = replace(state.requests, target=1)
-    before_it, _ = decide(job(1002.0, 2), replace(state, requests=asked), settings)
+    before_it, state = decide(job(1002.0, 2, requested=1), state, settings)
     assert (before_it.target, before_it.reason.code) == (1, ReasonCode.NODE_OVERLOADED)
-    state = learn(outcome(OutcomeStatus.APPLIED, 1, 2, 1), replace(state, requests=asked), settings)
-    state = replace(state, shedding=SheddingState(move=("a", "b")))
-    still, state = decide(replace(job(1010.0, 2), requested=1), state, settings)  # it is not gone yet
+    state = learn(outcome(OutcomeStatus.APPLIED, 1, 2, 1), state, settings)
+    still, state = decide(job(1010.0, 2, requested=1), state, settings)  # it is not gone yet
     assert (still.action, still.reason.code) == (Action.HOLD, ReasonCode.NODE_OVERLOADED)
-    one = Nodes(1000.0, (NodeReading("a", 1, 1), NodeReading("b", 0, 1)))
-    second, state = decide(job(1020.0, 1, one), state, settings)
+    second, state = decide(job(1020.0, 1, LEFT), state, settings)
     assert (second.action, second.target, second.reason.code) == (Action.UP, 2, ReasonCode.NODE_OVERLOADED)
     assert second.placement is not None
     assert second.placement.add == ("b",)
-    state = learn(outcome(OutcomeStatus.APPLIED, 2, 1, 2), state, settings)
-    there = Nodes(1000.0, (NodeReading("a", 1, 1), NodeReading("b", 1, 0)))
-    _, state = decide(job(1030.0, 2, there), state, settings)
+    state = learn(outcome(OutcomeStatus.APPLIED, 2, 1, 2, decision_id=second.decision_id), state, settings)
+    _, state = decide(job(1030.0, 2, MOVED), state, settings)
     assert state.guard.moving is None
+    again, _ = decide(job(1040.0, 2), replace(state, shedding=WANTED), settings)  # executors are cold
+    assert again.reason.code is not ReasonCode.NODE_OVERLOADED
 
 
 @pytest.mark.parametrize(
-    ("executors", "nodes", "changed_at"),
+    ("executors", "registered", "nodes", "changed_at"),
     [
-        pytest.param(1, ON_A, 0.0, id="it is the only one"),
-        pytest.param(2, None, 0.0, id="nodes are not known"),
-        pytest.param(2, ON_A, 950.0, id="the last change has just been made"),
+        pytest.param(1, 1, ON_A, None, id="it is the only one"),
+        pytest.param(2, 2, None, None, id="nodes are not known"),
+        pytest.param(2, 2, FULL, None, id="there is no room"),
+        pytest.param(3, 2, ON_A, None, id="one is missing"),
+        pytest.param(2, 2, ON_A, 950.0, id="the last change has just been made"),
     ],
 )
-def test_none_moves(executors, nodes, changed_at):
-    settings = decision_settings(Fixed(executors))
-    guard = GuardState(changed_at=changed_at)
-    begin = replace(settings.initial(), shedding=SheddingState(move=("a", "b")), guard=guard)
-    assessment = replace(job(1000.0, executors), nodes=nodes)
-    assert decide(assessment, begin, settings)[0].reason.code is not ReasonCode.NODE_OVERLOADED
+def test_none_moves(executors, registered, nodes, changed_at):
+    settings, state = acting(executors)
+    state = replace(state, guard=GuardState(changed_at=changed_at))
+    decision, _ = decide(job(1000.0, registered, nodes, requested=executors), state, settings)
+    assert decision.reason.code is not ReasonCode.NODE_OVERLOADED
+
+
+def test_none_moves_where_nothing_is_executed():
+    settings, state = acting(2)
+    decision, _ = decide(job(1000.0, 2), state, replace(settings, mode="watch"))
+    assert decision.reason.code is not ReasonCode.NODE_OVERLOADED
+
+
+@pytest.mark.parametrize("status", [OutcomeStatus.HELD, OutcomeStatus.FAILED])
+def test_a_move_that_could_not_begin_is_none(status):
+    settings, state = acting(2)
+    _, state = decide(job(1000.0, 2), state, settings)
+    assert state.guard.moving is not None
+    assert learn(outcome(status, 1, 2, 2), state, settings).guard.moving is None
+
+
+def test_a_move_ends_with_the_run():
+    settings, state = acting(3)
+    _, state = decide(job(1000.0, 3), state, settings)
+    state = settings.state_from_json(settings.state_to_json(state))
+    assert state.guard.moving == Moving("a", 3, 1000.0, used=2)
+    assert state.restarted().guard.moving is None
+    assert state.restarted().shedding.move is None
+
+
+def test_a_move_leads_to_no_more_than_is_allowed_now():
+    settings, state = acting(2, bounds=(1, 2))
+    state = replace(state, guard=GuardState(moving=Moving("a", 4, 990.0, used=2)))
+    decision, _ = decide(job(1000.0, 1, LEFT), replace(state, requests=replace(state.requests, target=1)), settings)
+    assert decision.target == 2
 
 
 def test_a_move_that_takes_too_long_is_given_up():
-    settings = decision_settings(Fixed(2), hold_fallback_s=60.0)
-    begin = replace(settings.initial(), guard=GuardState(moving=Moving("a", 2, 930.0)))
-    decision, state = decide(job(1000.0, 2), begin, settings)
+    settings, state = acting(2, hold_fallback_s=60.0)
+    state = replace(state, guard=GuardState(moving=Moving("a", 2, 930.0, used=2)), shedding=SheddingState())
+    decision, state = decide(job(1000.0, 2), state, settings)
     assert decision.reason.code is not ReasonCode.NODE_OVERLOADED
     assert state.guard.moving is None

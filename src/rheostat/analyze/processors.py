@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rheostat.analyze.batches import QueryFigures
 from rheostat.analyze.state import total
+from rheostat.config.shedding import parse_edge
 from rheostat.model import (
     Batch,
     CpuUse,
@@ -40,9 +41,9 @@ def read_processors(
     times = {each.query_id: task_times(each, observation.at) for each in observation.queries}
     tasks, instances = list[QueryTask](), list[TaskInstance]()
     for reading, query in zip(readings, figures, strict=True):
-        arriving, processed = query.offsets.arrival_rate, query.processed_rate
+        arriving, span_s = query.offsets.arrival_rate, _span(reading, observation.at)
         edges = add_counts(edge for batch in _last_batches(reading) for edge in batch.edges)
-        if not edges or arriving is None or processed is None:
+        if not edges or arriving is None or span_s <= 0:
             continue
         first = _source_edges(edges)
         offered = sum([edge.offered for edge in first])
@@ -52,7 +53,8 @@ def read_processors(
         waits = query.backlog_excess
         loads = [SourceLoad(each, arriving * share, waits and waits * share) for each, share in shares]
         tasks.append(QueryTask(name, tuple(loads), _ends(edges)))
-        instances += _instances(name, reading.query_id, processed * kept, times, observation)
+        in_rate = kept * sum(_offered(first).values()) / span_s
+        instances += _instances(name, reading.query_id, in_rate, times, observation)
     return Processors(cpu.nodes, tuple(tasks), tuple(instances))
 
 
@@ -90,14 +92,19 @@ def task_times(query: QueryReading, at: float) -> dict[str, float]:
     >>> task_times(query, 101.0), task_times(query, 115.0)
     ({'0': 0.4, '1': 0.2}, {'0': 0.2, '1': 0.1})
     """
-    batches = [batch for batch in _last_batches(query) if batch.stages]
+    span_s, found = _span(query, at), dict[str, float]()
+    for work in (each for batch in _last_batches(query) for stage in batch.stages for each in stage.by_executor):
+        found[work.executor_id] = found.get(work.executor_id, 0.0) + work.busy_s
+    return {executor: busy_s / span_s for executor, busy_s in found.items()} if span_s > 0 else {}
+
+
+def _span(query: QueryReading, at: float) -> float:
+    """The time that the last batches stand for, s; 0 without batches."""
+    batches = _last_batches(query)
     span_s = math.fsum([max(batch.duration_s, query.trigger_s or 0.0) for batch in batches])
     if batches and not (query.running is not None and query.running.active):
         span_s = max(span_s, at - (batches[0].at - batches[0].duration_s))
-    found: dict[str, float] = {}
-    for work in (each for batch in batches for stage in batch.stages for each in stage.by_executor):
-        found[work.executor_id] = found.get(work.executor_id, 0.0) + work.busy_s
-    return {executor: busy_s / span_s for executor, busy_s in found.items()} if span_s > 0 else {}
+    return span_s
 
 
 def _last_batches(query: QueryReading) -> list[Batch]:
@@ -116,13 +123,19 @@ def _ends(edges: Sequence[EdgeCount]) -> tuple[str, ...]:
 
 
 def _shares(edges: Sequence[EdgeCount]) -> dict[str, float]:
-    """Of each source in what a query reads, by what came to their edges; each edge sees all of its source."""
-    offered: dict[str, int] = {}
-    for each in edges:
-        source = each.edge.partition(">")[0]
-        offered[source] = max(offered.get(source, 0), each.offered)
+    """Of each source in what a query reads."""
+    offered = _offered(edges)
     whole = sum(offered.values())
     return {source: n / whole if whole else 1 / len(offered) for source, n in sorted(offered.items())}
+
+
+def _offered(edges: Sequence[EdgeCount]) -> dict[str, int]:
+    """Records of each source, by what came to its edges; each of them sees all of it."""
+    offered: dict[str, int] = {}
+    for each in edges:
+        source = parse_edge(each.edge).start
+        offered[source] = max(offered.get(source, 0), each.offered)
+    return offered
 
 
 # Input rates as a consumer estimates them [S3, 4.6], which knows its own rate and its largest lag, not the offsets.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol
 
@@ -66,6 +67,9 @@ class JoinRecall:
 
     inputs: int = 2
 
+    def __post_init__(self) -> None:
+        _require("inputs", self.inputs, "an integer ≥ 1", type(self.inputs) is int and self.inputs >= 1)
+
     def reached(self, share: float, seen: Seen) -> float:  # noqa: ARG002
         return float(share**self.inputs)
 
@@ -92,6 +96,13 @@ class AggregateError:
     variation: float = 1.0
     confidence: float = 0.95
     groups: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("variation", "confidence", "groups"):
+            _require(name, getattr(self, name), "a number", type(getattr(self, name)) in (int, float))
+        _require("variation", self.variation, "≥ 0", 0 <= self.variation < inf)
+        _require("confidence", self.confidence, "between 0 and 1", 0 < self.confidence < 1)
+        _require("groups", self.groups, "≥ 1", 1 <= self.groups < inf)
 
     def reached(self, share: float, seen: Seen) -> float:
         if share >= 1.0:
@@ -126,6 +137,12 @@ class Weight:
         return _interpolate([(weight, share) for share, weight in points], accuracy) if points else accuracy
 
 
+def _require(name: str, given: Any, allowed: str, holds: bool) -> None:
+    if not holds:
+        message = f"{name} is {given!r}, it must be {allowed}"
+        raise ValueError(message)
+
+
 def _weights(values: tuple[float, ...]) -> list[tuple[float, float]]:
     """Shares of the records, the greatest first, and the share of the sum that they have."""
     parts = [max(0.0, (low + high) / 2) for low, high in pairwise(values)][::-1]
@@ -158,8 +175,10 @@ def measures_of(graph: SheddingGraph) -> dict[str, Measure]:
         if kind is None:
             continue
         try:
-            found[sink.name] = kind(**sink.measure_options)
-        except (TypeError, ValueError) as error:
+            measure = kind(**sink.measure_options)
+            measure.reached(measure.needed(sink.minimum_accuracy, Seen(1000)), Seen(1000))
+            found[sink.name] = measure
+        except (TypeError, ValueError, ArithmeticError) as error:
             field = f"sinks.{sink.name}.measure_options"
             faults.append(Fault(field, repr(dict(sink.measure_options)), f"options of {sink.measure}", str(error)))
     if faults:

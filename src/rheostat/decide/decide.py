@@ -276,7 +276,7 @@ PROPOSERS: tuple[Proposer, ...] = (
     Proposer(guard.take_back, (_C.FAILED_BEFORE,), ("failure_window_s",), skips=_TAKEN_BACK),
     Proposer(guard.undo, (_C.INEFFECTIVE,), _INEFFECTIVE, skips=_ON_COST_AND_SIZE),
     Proposer(guard.withdraw, (_C.NO_ROOM,), skips=_ALL_BUT_PLACEMENT),
-    Proposer(guard.move_executor, (_C.NODE_OVERLOADED,), ("hold_fallback_s",), skips=_ALL_BUT_PLACEMENT),
+    Proposer(guard.move_executor, (_C.NODE_OVERLOADED,), ("hold_fallback_s",), skips=_ALL_BUT_PLACEMENT - {"quota"}),
     Proposer(guard.add_for_shed, (_C.SHEDDING,), skips=frozenset(["sheds"])),
     Proposer(guard.replace_slow, (_C.SLOW_EXECUTOR,), ("replace_slow",), avoids_slow_nodes=True),
     Proposer(guard.follow_policy, promises=True),
@@ -429,7 +429,7 @@ def _plan_shedding(
     most = shaped.target >= context.bounds.maximum or shaped.reason.code is ReasonCode.QUOTA
     there = assessment.executors or 0
     at_most = most and there >= shaped.target
-    starting = there < shaped.target and context.state.moving is None
+    starting = there < shaped.target or context.state.moving is not None
     helps = assessment.sink is None and assessment.driver is None
     return plan_shedding(
         assessment,
@@ -472,7 +472,9 @@ def _remember_decision(decision: Decision, proposer: Proposer, context: Context)
         replacing = Replacing(assessment.slow_executors[0], decision.current)
     moving, node = remembered.moving, context.shedding.move
     if not up and proposer.propose is guard.move_executor and node is not None:
-        moving = Moving(node[0], decision.current, decision.at)
+        nodes = context.assessment.nodes
+        used = 0 if nodes is None else nodes.in_use.count(node[0])
+        moving = Moving(node[0], decision.current, decision.at, used)
     return replace(remembered, pending=pending, replacing=replacing, moving=moving)
 
 

@@ -870,20 +870,27 @@ def move_executor(context: Context) -> Proposal | None:
     It leaves first [S3, Algorithm 3.3]: as records are dropped, there may be no more executors. Meanwhile nothing else
     changes their number, not even the least that is allowed.
     """
-    moving, wanted, current = context.state.moving, context.shedding.move, context.current
-    busy = context.state.pending is not None
+    moving, current = context.state.moving, context.current
     if moving is not None:
-        come = moving.gone and not busy and current < moving.before
-        text = f"one comes elsewhere: {move(current, moving.before)}" if come else "one comes elsewhere after it"
+        most = min(moving.before, context.bounds.maximum)
+        comes = moving.gone and context.state.pending is None and current < most
+        text = f"one comes elsewhere: {move(current, most)}" if comes else "one comes elsewhere after it"
         reason = Reason(ReasonCode.NODE_OVERLOADED, f"an executor leaves {moving.node}, {text}")
-        return Proposal(moving.before if come else current, reason, node=moving.node)
-    if wanted is None or busy or context.blind or context.assessment.nodes is None or current < _LEAST_TO_MOVE:
+        return Proposal(most if comes else current, reason, node=moving.node)
+    if context.shedding.move is None or not _may_move(context, context.shedding.move[1]):
         return None
-    changed_at, hold_s = context.state.changed_at, context.settings.hold_fallback_s
-    if changed_at is not None and context.assessment.at - changed_at < hold_s:
-        return None  # executors may be warming up [4.7]
-    text = f"{wanted[0]} has not the time for what was promised, {wanted[1]} has: {move(current, current - 1)} first"
-    return Proposal(current - 1, Reason(ReasonCode.NODE_OVERLOADED, text), node=wanted[0])
+    left, to = context.shedding.move
+    text = f"{left} has not the time for what was promised, {to} has: {move(current, current - 1)} first"
+    return Proposal(current - 1, Reason(ReasonCode.NODE_OVERLOADED, text), node=left)
+
+
+def _may_move(context: Context, to: str) -> bool:
+    """Whether an executor can come on a node, all are there, and the last change is so old that they are warm [4.7]."""
+    assessment, current, changed_at = context.assessment, context.current, context.state.changed_at
+    has_room = any(node.name == to and node.free > 0 for node in assessment.nodes.nodes) if assessment.nodes else False
+    settled = changed_at is None or assessment.at - changed_at >= context.settings.hold_fallback_s
+    ready = context.active and context.state.pending is None and not context.blind
+    return has_room and settled and ready and assessment.executors == current >= _LEAST_TO_MOVE
 
 
 _LEAST_TO_MOVE = 2

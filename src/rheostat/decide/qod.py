@@ -210,6 +210,7 @@ class _Cycle:
                 if to == node or -taken < least:
                     continue
                 moves.append(Move(self._tasks[number].place, node, to))
+                self._limit(self._tasks[number], self._tasks[number].minimum)
                 there.remove(number)
                 heapreplace(roomiest, (taken + least, to))
                 needed[node] -= least

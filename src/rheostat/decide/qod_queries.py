@@ -14,6 +14,9 @@ from rheostat.decide.qod_model import Instance, NodeLoad, Place
 from rheostat.model import Processors
 
 _APP = "job"
+_ROUNDING = 1e-6
+_NEW = 0.3
+"""Weight of a look in what is known of the processors: batches and processor time are not of the same seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def plan_queries(graph: SheddingGraph, processors: Processors, drain_s: float) -
     readings = _read(processors, drain_s)
     plan = QodController({_APP: queries}).run(readings)
     wanted = {name: plan.desired[Place(_APP, name)] for name in graph.sinks}
-    if min(wanted.values()) >= 1.0:
+    if min(wanted.values()) > 1.0 - _ROUNDING and not plan.moves and not plan.short:
         return None
     moves = tuple(dict.fromkeys((move.node, move.to) for move in plan.moves))
     free = available_cores(readings)
@@ -55,6 +58,31 @@ def plan_queries(graph: SheddingGraph, processors: Processors, drain_s: float) -
     lacks = ", ".join(f"{cores:.1f} cores more on {node}" for node, cores in sorted(plan.short.items()))
     short = f", and what was promised needs {lacks}" if lacks else ""
     return QueryPlan(wanted, moves, f"the queries have {shown}{short}")
+
+
+def blend_processors(before: Processors | None, now: Processors | None) -> Processors | None:
+    """What is known of the processors after a look; what the look does not tell stays as it was.
+
+    Of an application with the same executors.
+    """
+    if now is None or before is None:
+        return now or before
+    tasks = {task.name: task for task in (*before.tasks, *now.tasks)}
+    known = {(each.task, each.executor_id): each for each in before.instances}
+    told = {each.task for each in now.instances}
+    instances = [each for each in before.instances if each.task not in told]
+    for each in now.instances:
+        old = known.get((each.task, each.executor_id), each)
+        rate, cpu = (_mix(old.in_rate, each.in_rate), _mix(old.cpu, each.cpu))
+        instances.append(each._replace(in_rate=rate, cpu=cpu))
+    busy = {node.name: node.busy for node in before.nodes}
+    nodes = {node.name: node for node in before.nodes}
+    nodes |= {node.name: node._replace(busy=_mix(busy.get(node.name, node.busy), node.busy)) for node in now.nodes}
+    return Processors(tuple(nodes.values()), tuple(tasks.values()), tuple(instances))
+
+
+def _mix(old: float, new: float) -> float:
+    return old + _NEW * (new - old)
 
 
 def _contract(graph: SheddingGraph, processors: Processors) -> SheddingGraph | None:
@@ -82,9 +110,10 @@ def _read(processors: Processors, drain_s: float) -> Readings:
             edge = _APP, Edge(source, f"query {task.name}")
             rates[edge], backlogs[edge] = rate, waits or 0.0
     instances = list[Instance]()
-    for each in processors.instances:  # an instance of S3 uses one core at most
-        place, slots = Place(_APP, f"query {each.task}"), each.slots
-        one = Instance(place, each.node, each.in_rate / slots, each.cpu / slots, each.executor_id)
-        instances += [one] * slots
+    for each in processors.instances:  # an instance of S3 uses one core at most: each slot is one, with an equal rate
+        alike = [other for other in processors.instances if other.task == each.task]
+        rate = sum(other.in_rate for other in alike) / sum(max(1, other.slots) for other in alike)
+        place, slots = Place(_APP, f"query {each.task}"), max(1, each.slots)
+        instances += [Instance(place, each.node, rate, each.cpu / slots, each.executor_id)] * slots
     nodes = [NodeLoad(*node) for node in processors.nodes]
     return Readings(nodes, instances, rates, backlogs, drain_s)

@@ -17,8 +17,8 @@ from rheostat.analyze.state import largest, total
 from rheostat.config.shedding import WHOLE, Edge, SheddingGraph
 from rheostat.decide.accuracy import Measure, Seen, in_records
 from rheostat.decide.qod_model import edge_shares, wanted_accuracy
-from rheostat.decide.qod_queries import QueryPlan, plan_queries
-from rheostat.model import Assessment, EdgeCount, Reason, ReasonCode, SheddingPlan, SinkAccuracy, Threshold
+from rheostat.decide.qod_queries import QueryPlan, blend_processors, plan_queries
+from rheostat.model import Assessment, EdgeCount, Processors, Reason, ReasonCode, SheddingPlan, SinkAccuracy, Threshold
 from rheostat.text import executors, per_second, percent, seconds
 
 _ROOM = 0.9
@@ -31,7 +31,7 @@ _BELIEVED = 0.75
 """Lateness ÷ the objective beyond which the batches are believed, not the processors; where batches tell nothing yet,
 only what was promised is kept."""
 _MOST_WORK = 4
-"""Looks at the work that are remembered."""
+"""Looks at the work of a query that are remembered."""
 
 
 class Values(NamedTuple):
@@ -47,15 +47,16 @@ class Values(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What batches did.
+    """What batches of one query did.
 
     Attributes:
-        records: that arrived × the mean accuracy of the sinks: the work in records of full accuracy.
+        records: that arrived × the mean accuracy of its sinks: the work in records of full accuracy.
         busy_s: duration of the batches.
     """
 
     records: float
     busy_s: float
+    query_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class SheddingState:
         shed_at: when records were last dropped.
         executors: number at which ``work`` was done.
         work: newest last.
+        processors: who used how much of them lately, by looks at this number; ``processors_at``: the last of those.
+        seen: what was offered to each sink, in the last look in which something was.
         by_value: of the edges that drop by value.
         move: a node that lacks the time for what was promised, and one that has it; None: nobody need move.
     """
@@ -76,6 +79,9 @@ class SheddingState:
     executors: int | None = None
     work: tuple[Work, ...] = ()
     by_value: Mapping[str, Values] = field(default_factory=dict)
+    processors: Processors | None = None
+    processors_at: float | None = None
+    seen: Mapping[str, Seen] = field(default_factory=dict)
     move: tuple[str, str] | None = None
 
     @property
@@ -109,18 +115,18 @@ def plan_shedding(
         state = SheddingState(shed_at=state.shed_at)  # of a run before, with another graph
     edges = assessment.edges
     measured = measure_accuracy(graph, edges)
-    seen = {name: _see(graph, name, edges) for name in graph.sinks}
+    seen = {name: _see(graph, name, assessment, state) for name in graph.sinks}
     if measures is not None:
         graph = in_records(graph, measures, seen)
     offered = sum(_count_offered(graph, load.edges) for load in assessment.edge_loads)
-    state = _remember_work(assessment, state, offered, measured)
+    state = replace(_remember_work(assessment, state, graph, objective_s), seen=seen)
     ordered = {} if state.wanted is None else edge_shares(graph, state.wanted)
     is_seen = bool(edges) and all(each.keep == ordered.get(each.edge, WHOLE) for each in edges)
     begins = may_begin and acts
     share, reason = _find_share(assessment, state, objective_s, may_begin=begins, is_seen=is_seen)
     wanted, move = spread_accuracy(graph, share), None
     if share < 1.0:
-        queries = _plan_queries(assessment, graph, objective_s)
+        queries = _plan_queries(assessment, state, graph, objective_s)
         if queries is not None:
             wanted = dict(queries.wanted)
             move = next(iter(queries.moves), None) if assessment.batches >= WARM else None
@@ -147,13 +153,19 @@ def plan_shedding(
     return SheddingPlan(tuple(sinks), keep, reason, above), state
 
 
-def _see(graph: SheddingGraph, sink: str, counts: Iterable[EdgeCount]) -> Seen:
-    """The records that would reach a sink if nothing were dropped, and the values of the edge that drops by them."""
-    known = {each.edge: each for each in counts}
+def _see(graph: SheddingGraph, sink: str, assessment: Assessment, state: SheddingState) -> Seen:
+    """The records that would reach a sink if nothing were dropped, and the values of the edge that drops by them.
+
+    Of the queries that read them, the one that has read most; where no batch has ended, as in the look before.
+    """
     before = [edge for edge in graph.edges if sink in graph.reachable(edge.end)]
-    came = [known[str(edge)].offered for edge in before if edge.start in graph.sources and str(edge) in known]
-    values = [known[str(edge)].values for edge in before if edge in graph.by_value and str(edge) in known]
-    return Seen(sum(came), next(iter(values), ()))
+    came, values = 0, tuple[float, ...]()
+    for load in assessment.edge_loads:
+        known = {each.edge: each for each in load.edges}
+        passed = [(edge, known[str(edge)]) for edge in before if str(edge) in known]
+        came = max(came, sum(count.offered for edge, count in passed if edge.start in graph.sources))
+        values = next((count.values for edge, count in passed if edge in graph.by_value), values)
+    return Seen(came, values) if came else state.seen.get(sink, Seen(0))
 
 
 def _reach(sink: SinkAccuracy, measures: Mapping[str, Measure], seen: Mapping[str, Seen]) -> SinkAccuracy:
@@ -163,12 +175,14 @@ def _reach(sink: SinkAccuracy, measures: Mapping[str, Measure], seen: Mapping[st
     return replace(sink, reached=measures[sink.sink].reached(sink.measured, seen[sink.sink]))
 
 
-def _plan_queries(assessment: Assessment, graph: SheddingGraph, objective_s: float) -> QueryPlan | None:
+def _plan_queries(
+    assessment: Assessment, state: SheddingState, graph: SheddingGraph, objective_s: float
+) -> QueryPlan | None:
     """What the processors allow, where they are known; not where records are so late that it was wrong."""
     late_s = largest(each.late_s for each in assessment.edge_loads)
-    if assessment.processors is None or late_s is None or late_s > _BELIEVED * objective_s:
+    if state.processors is None or late_s is None or late_s > _BELIEVED * objective_s:
         return None
-    return plan_queries(graph, assessment.processors, objective_s / 2)
+    return plan_queries(graph, state.processors, objective_s / 2)
 
 
 def _say_one_more(graph: SheddingGraph, share: float, wanted: Mapping[str, float], there: int | None) -> str:
@@ -194,20 +208,19 @@ def _find_share(
     A batch has a fixed part, so small batches carry less than large ones would. Where the lag leaves room, and the
     share that is ordered ``is_seen`` in the batches that have ended, a greater one is tried.
     """
-    loads, busy_s = assessment.edge_loads, sum(each.busy_s for each in state.work)
+    loads, carried = assessment.edge_loads, _find_carried(state.work)
     rate, excess = total(each.arrival_rate for each in loads), total(each.backlog_excess for each in loads)
     late_s, begun = largest(each.late_s for each in loads), state.wanted is not None
     if not begun and not (may_begin and late_s is not None and late_s > objective_s / 2):
         return 1.0, Reason(ReasonCode.STEADY, "every record is kept")
     if rate == 0 and not excess:
         return 1.0, Reason(ReasonCode.STEADY, "nothing arrives: every record is kept")
-    if begun and not busy_s and late_s is not None and late_s > _BELIEVED * objective_s:
+    if begun and carried is None and late_s is not None and late_s > _BELIEVED * objective_s:
         text = f"records are {seconds(late_s)} late, and what the executors carry is not known yet"
         return 0.0, Reason(ReasonCode.SHEDDING, text, {"late_s": late_s})
-    if not loads or rate is None or late_s is None or not busy_s:
+    if not loads or rate is None or late_s is None or carried is None:
         text = "what arrives, or what the executors carry, is not known: the share of the records that is kept stays"
         return state.share, Reason(ReasonCode.METRICS_MISSING, text)
-    carried = sum(each.records for each in state.work) / busy_s
     due = (rate + (excess or 0.0) / (objective_s / 2)) * max(1.0, 2 * late_s / objective_s)
     share = min(1.0, _ROOM * carried / due) if due else 1.0
     if begun and late_s < _SMALL_LAG * objective_s:
@@ -221,21 +234,47 @@ def _find_share(
     return share, Reason(ReasonCode.SHEDDING, text, figures)
 
 
+def _find_carried(work: Sequence[Work]) -> float | None:
+    """Records/s of full accuracy. Queries run side by side, and their batches do not end together.
+
+    >>> _find_carried([Work(100.0, 10.0, "a"), Work(140.0, 10.0, "a"), Work(30.0, 5.0, "b")])
+    18.0
+    """
+    found: dict[str, list[Work]] = {}
+    for each in work:
+        found.setdefault(each.query_id, []).append(each)
+    rates = [sum(each.records for each in mine) / sum(each.busy_s for each in mine) for mine in found.values()]
+    return sum(rates) if rates else None
+
+
 def _is_least(graph: SheddingGraph, wanted: Mapping[str, float]) -> bool:
     return all(wanted[name] <= sink.minimum_accuracy for name, sink in graph.sinks.items())
 
 
 def _remember_work(
-    assessment: Assessment, state: SheddingState, offered: int, measured: Mapping[str, float]
+    assessment: Assessment, state: SheddingState, graph: SheddingGraph, objective_s: float
 ) -> SheddingState:
-    """The state with the batches of this look; work at another number of executors is forgotten."""
+    """The state with the batches of this look; what is of another number of executors is forgotten.
+
+    So is what the processors told longer ago than the objective.
+    """
+    at, now = assessment.at, assessment.processors
     if assessment.executors != state.executors:
-        state = replace(state, executors=assessment.executors, work=())
-    busy_s = max([load.busy_s for load in assessment.edge_loads], default=0.0)
-    if not offered or not busy_s or not measured or assessment.batches < WARM:
+        state = replace(state, executors=assessment.executors, work=(), processors=None, processors_at=None)
+    known_at = at if now is not None else state.processors_at
+    known = blend_processors(state.processors, now) if known_at is not None and at - known_at <= objective_s else None
+    state = replace(state, processors=known, processors_at=known_at)
+    if assessment.batches < WARM:
         return state
-    work = Work(offered * sum(measured.values()) / len(measured), busy_s)
-    return replace(state, work=(*state.work, work)[-_MOST_WORK:])
+    work = list(state.work)
+    for load in assessment.edge_loads:
+        offered, measured = _count_offered(graph, load.edges), measure_accuracy(graph, load.edges)
+        if offered and load.busy_s and measured:
+            before = [each for each in work if each.query_id == load.query_id]
+            if len(before) >= _MOST_WORK:
+                work.remove(before[0])
+            work.append(Work(offered * sum(measured.values()) / len(measured), load.busy_s, load.query_id))
+    return replace(state, work=tuple(work))
 
 
 def _count_offered(graph: SheddingGraph, counts: Iterable[EdgeCount]) -> int:

@@ -68,12 +68,14 @@ class Moving(NamedTuple):
     Attributes:
         before: the number before it.
         at: when it was told to go.
+        used: executors on the node before it.
         gone: whether it has been seen to be gone.
     """
 
     node: str
     before: int
     at: float
+    used: int
     gone: bool = False
 
 
@@ -194,8 +196,10 @@ class State(Generic[S]):
     def restarted(self) -> State[S]:
         """For a new run: nothing is being executed, and the last target may have to be asked for again."""
         target = self.requests.target
-        guard, at = replace(self.guard, pending=None), self.analysis.cluster.at if self.at is None else self.at
-        return replace(self, guard=guard, requests=RequestState(restored=target, target=target), at=at)
+        at = self.analysis.cluster.at if self.at is None else self.at
+        guard, shedding = replace(self.guard, pending=None, moving=None), replace(self.shedding, move=None)
+        requests = RequestState(restored=target, target=target)
+        return replace(self, guard=guard, requests=requests, at=at, shedding=shedding)
 
     def numbered_from(self, number: int) -> State[S]:
         """The next decision has this number, or a greater one."""
@@ -332,15 +336,17 @@ def _watch_change(at: float, before: int, after: int, guard: GuardState) -> Guar
 def _follow_move(moving: Moving, assessment: Assessment, most_s: float) -> Moving | None:
     """Whether the executor is gone; None: one has come in its place, or all that has taken too long.
 
-    >>> moving = Moving("a", 3, 0.0)
-    >>> _follow_move(moving, Assessment(5.0, executors=2), 60.0)
-    Moving(node='a', before=3, at=0.0, gone=True)
+    >>> from rheostat.model import NodeReading, Nodes
+    >>> moving, nodes = Moving("a", 3, 0.0, used=2), Nodes(5.0, (NodeReading("a", 1, 1), NodeReading("b", 1, 1)))
+    >>> _follow_move(moving, Assessment(5.0, executors=2, nodes=nodes), 60.0)
+    Moving(node='a', before=3, at=0.0, used=2, gone=True)
     >>> _follow_move(moving._replace(gone=True), Assessment(9.0, executors=3), 60.0)
     """
-    there = assessment.executors or 0
+    there, nodes = assessment.executors or 0, assessment.nodes
     if assessment.at - moving.at >= most_s or (moving.gone and there >= moving.before):
         return None
-    return moving._replace(gone=moving.gone or there < moving.before)
+    left = nodes is not None and nodes.in_use.count(moving.node) < moving.used
+    return moving._replace(gone=moving.gone or left)
 
 
 def _is_replaced(replacing: Replacing, assessment: Assessment) -> bool:
@@ -417,6 +423,8 @@ def learn_outcome(outcome: Outcome, guard: GuardState, settings: GuardSettings) 
     after = outcome.target if status is OutcomeStatus.RECORDED or outcome.after is None else outcome.after
     if pending is not None:
         guard = replace(guard, pending=None)
+    if guard.moving is not None and not guard.moving.gone and status not in _MADE:
+        guard = replace(guard, moving=None)
     if status in _MADE or (outcome.after is not None and outcome.after != before):
         guard = _remember_change(outcome, before, after, pending, guard, settings)
     if status in _MADE and after > before:
