@@ -123,7 +123,7 @@ FULL, SOME = {"sink-1": 1.0, "sink-2": 1.0}, {"sink-1": 0.5, "sink-2": 0.7}
             id="40 s below",
         ),
         pytest.param(
-            [cycle(at, SOME, measured={"sink-1": 0.2}) for at in (80, 100, 150)],
+            [cycle(at, SOME, measured={"sink-1": 0.2}) for at in (80, 100, 120, 150)],
             "1 promises, live",
             False,
             id="70 s below",
@@ -155,10 +155,13 @@ def test_who_sheds_first(order, holds):
     assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, cycles, {}))["2 order, live"] is holds
 
 
-@pytest.mark.parametrize(("rows", "holds"), [({1: 480}, True), ({1: 479}, False), ({}, False)])
+@pytest.mark.parametrize(
+    ("rows", "holds"), [({1: 480, 2: 480}, True), ({1: 479, 2: 480}, False), ({1: 480}, False), ({}, False)]
+)
 def test_rows_are_those_that_were_kept(rows, holds):
-    seen = cycle(10, {"knn": 0.5}, queries=(batch(1, "points>knn", 0.5, 1000, 480),))
-    assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, [seen], rows))["2 records, live"] is holds
+    """The last two of four batches may have been under way."""
+    cycles = [cycle(10, {"knn": 0.5}, queries=(batch(number, "points>knn", 0.5, 1000, 480),)) for number in range(1, 5)]
+    assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, cycles, rows))["2 records, live"] is holds
 
 
 def rated(at: float, share: float, latest: int, committed: int) -> DecisionRecord:
