@@ -90,7 +90,7 @@ class LivePlan:
 
 _TOPICS = {"taxi": ("drives-1", "drives-2"), "knn": ("points",)}
 _TAXI: Mapping[str, Any] = {"light_us": 1500.0, "work_us": 3000.0}
-_RISING = ((60.0, 30.0), (80.0, 80.0), (100.0, 130.0))
+_RISING = ((60.0, 30.0), (80.0, 100.0), (120.0, 200.0))
 
 PLANS: Mapping[str, LivePlan] = {
     _WITH: LivePlan({"taxi": (0.0, _RISING)}, {"taxi": _TAXI}, joins_s=110.0),
