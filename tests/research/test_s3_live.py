@@ -145,13 +145,18 @@ def test_the_lag_is_held_and_would_grow():
 
 
 @pytest.mark.parametrize(
-    ("order", "holds"), [(["knn", "sink-1", "sink-2"], True), (["sink-1", "knn", "sink-2"], False), (["knn"], False)]
+    ("shares", "holds"),
+    [
+        pytest.param([(0.7, 1.0, 1.0), (0.4, 0.8, 1.0), (0.4, 0.4, 0.9)], True, id="by priority"),
+        pytest.param([(0.4, 0.8, 1.0), (0.5, 0.8, 1.0)], False, id="Snk1 while KNN has more than its minimum"),
+        pytest.param([(0.4, 0.8, 1.0), (0.4, 0.8, 0.9)], False, id="Snk2 while Snk1 has"),
+        pytest.param([(0.7, 1.0, 1.0)], False, id="Snk1 never did"),
+    ],
 )
-def test_who_sheds_first(order, holds):
-    shares, cycles = dict.fromkeys(("knn", "sink-1", "sink-2"), 1.0), []
-    for at, sink in enumerate(order):
-        shares[sink] = 0.5
-        cycles.append(cycle(60.0 + 10.0 * at, dict(shares)))
+def test_who_sheds_first(shares, holds):
+    cycles = [
+        cycle(60.0 + at, dict(zip(("knn", "sink-1", "sink-2"), look, strict=True))) for at, look in enumerate(shares)
+    ]
     assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, cycles, {}))["2 order, live"] is holds
 
 
