@@ -126,6 +126,17 @@ def test_looks_are_blended_and_what_one_does_not_tell_stays():
     assert blend_processors(known, None) == known
 
 
+def test_a_node_that_does_not_answer_keeps_its_instances():
+    both = processors(
+        nodes=(NodeCpu("a", 1, 1.0), NodeCpu("b", 1, 1.0)),
+        instances=(TaskInstance("one", "a", 50.0, 0.5, "1"), TaskInstance("one", "b", 50.0, 0.5, "2")),
+    )
+    now = replace(both, nodes=both.nodes[1:], instances=both.instances[1:])
+    known = blend_processors(both, now)
+    assert known is not None
+    assert sorted(each.node for each in known.instances) == ["a", "b"]
+
+
 # In the plan of a job
 
 EDGES = (EdgeCount("t>cheap", WHOLE, 500, 500), EdgeCount("t>dear", WHOLE, 500, 500))

@@ -69,8 +69,8 @@ def blend_processors(before: Processors | None, now: Processors | None) -> Proce
         return now or before
     tasks = {task.name: task for task in (*before.tasks, *now.tasks)}
     known = {(each.task, each.executor_id): each for each in before.instances}
-    told = {each.task for each in now.instances}
-    instances = [each for each in before.instances if each.task not in told]
+    told, answered = {each.task for each in now.instances}, {node.name for node in now.nodes}
+    instances = [each for each in before.instances if each.task not in told or each.node not in answered]
     for each in now.instances:
         old = known.get((each.task, each.executor_id), each)
         rate, cpu = (_mix(old.in_rate, each.in_rate), _mix(old.cpu, each.cpu))
