@@ -178,8 +178,8 @@ def rated(at: float, share: float, latest: int, committed: int) -> DecisionRecor
 @pytest.mark.parametrize(("falls", "holds"), [(True, True), (False, False)])
 def test_accuracy_against_the_estimated_rate(falls, holds):
     cycles, latest = [], 0
-    for number in range(20):
-        rate = 100 + 10 * number
+    for number in range(40):
+        rate = 105 + 10 * number
         share = 100 / rate if falls else 0.5 + number / 100
         cycles.append(rated(60.0 + 2 * number, share, latest, max(0, latest - 50)))
         latest += 2 * (rate + 10)
