@@ -103,8 +103,13 @@ class Http:
             return Answer(response.status_code, response.reason_phrase, body)
 
 
+_first = threading.Lock()
+
+
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run_coroutine_threadsafe(work, _event_loop(os.getpid())).result()
+    with _first:  # of two threads that ask first, one makes the loop
+        loop = _event_loop(os.getpid())
+    return asyncio.run_coroutine_threadsafe(work, loop).result()
 
 
 @cache

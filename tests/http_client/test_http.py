@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from contextlib import ExitStack, contextmanager
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from rheostat import http_client
 from rheostat.errors import UnavailableError
 from rheostat.http_client import Http
 
@@ -92,3 +94,25 @@ def test_of_several_addresses_the_next_is_tried_where_the_first_does_not_answer(
             filler.connect_ex(("127.0.0.9", port))
         with Http(60.0) as http:
             assert http.ask("GET", f"http://two.test:{port}").accepted().json() == [7]
+
+
+def test_clients_that_begin_at_the_same_time_share_one_loop(monkeypatch):
+    made, second = [], threading.Event()
+
+    def make_loop():
+        made.append(make())
+        if len(made) > 1:
+            second.set()
+        second.wait(0.2)  # long enough for another thread to make one, too
+        return made[-1]
+
+    make = asyncio.new_event_loop
+    monkeypatch.setattr(asyncio, "new_event_loop", make_loop)
+    http_client._event_loop.cache_clear()
+    with server(lambda _: (200, {}, b"here")) as url, Http(5.0) as client:
+        threads = [threading.Thread(target=client.ask, args=("GET", url)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(made) == 1
