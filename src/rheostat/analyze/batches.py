@@ -97,21 +97,18 @@ def read_query(
     runs = follow_runs(query, past, now, None if active is False else running_id, batch_id)
     records, teaches = count_records(query.batch, records, offsets, invalid)
     teaches = teaches and runs.failures < AGAIN
-    trigger_s = known(query.trigger_s, "trigger_s", invalid)
-    idle = _is_idle(offsets, active, ended_at, now - max(settings.rate_window_s, 2 * (trigger_s or 0.0)))
+    given_s = known(query.trigger_s, "trigger_s", invalid) or 0.0
+    idle = _is_idle(offsets, active, ended_at, now - max(settings.rate_window_s, 2 * given_s))
     if idle or not teaches:
         marks = ()
     elif offsets.committed_known and ended_at is not None and batch_id is not None:
         marks = add_mark(marks, BatchMark(ended_at, batch_id, done, duration_s), settings)
     after = count_after(past, batch_id, active, running_id, anew=anew)
     batch_s = 0.0 if idle else _batch_time(duration_s, active, since, running_at)
-    waits = [find_wait(source, offsets, invalid) for source in query.sources]
-    waits_s = [wait.ends_s(trigger_s) for wait in waits]
-    period_s = None if trigger_s is None else max(trigger_s, _batch_may_take(settings.objective_lag_s, waits_s))
-    trigger_s = None if trigger_s is None else _batch_every(waits, trigger_s)
-    excess = _excess(offsets, trigger_s, batch_s, period_s, waits)
+    rhythm = _read_rhythm(query, offsets, batch_s, settings.objective_lag_s, invalid)
+    trigger_s, period_s = rhythm.trigger_s, rhythm.period_s
     busy_s = _occupied_s(batch_s, duration_s, period_s, query.batch, marks if slots_idle else None)
-    held = has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, excess, query.batch)
+    held = has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, rhythm.excess, query.batch)
     turns, before = (None if past is None or anew else past.turns), (now if past is None else past.seen_at)
     backpressure, turns = update_backpressure(held, turns, before, now, settings.rate_window_s)
     remembered = QueryHistory(
@@ -133,7 +130,7 @@ def read_query(
         last_batch_records=records if teaches else None,
         running=active,
         processed_rate=0.0 if idle else processed_rate(marks),
-        backlog_excess=excess,
+        backlog_excess=rhythm.excess,
         batch_s=batch_s,
         trigger_s=trigger_s,
         period_s=period_s,
@@ -145,12 +142,32 @@ def read_query(
         pressure=backpressure,
         throughput=_throughput(marks, after) if backpressure else None,
         idle=idle,
-        wait_s=largest(waits_s),
+        wait_s=rhythm.wait_s,
         running_share=running_share(marks),
         running_since=since if active else None,
         batch_cap=_most_records(query),
         ended=list_ended(query, None if restarted or past is None else past.batch_id),
     ), remembered
+
+
+class _Rhythm(NamedTuple):
+    """When batches begin, what a batch may take, how long sources wait for records, and what waits beyond that."""
+
+    trigger_s: float | None
+    period_s: float | None
+    wait_s: float | None
+    excess: float | None
+
+
+def _read_rhythm(
+    query: QueryReading, offsets: OffsetFigures, batch_s: float | None, objective_s: float, invalid: set[str]
+) -> _Rhythm:
+    trigger_s = known(query.trigger_s, "trigger_s", invalid)
+    waits = [find_wait(source, offsets, invalid) for source in query.sources]
+    waits_s = [wait.ends_s(trigger_s) for wait in waits]
+    period_s = None if trigger_s is None else max(trigger_s, _batch_may_take(objective_s, waits_s))
+    trigger_s = None if trigger_s is None else _batch_every(waits, trigger_s)
+    return _Rhythm(trigger_s, period_s, largest(waits_s), _excess(offsets, trigger_s, batch_s, period_s, waits))
 
 
 def list_ended(query: QueryReading, last_id: int | None) -> tuple[Batch, ...]:

@@ -73,7 +73,7 @@ def blend_processors(before: Processors | None, now: Processors | None) -> Proce
     instances = [each for each in before.instances if each.task not in told or each.node not in answered]
     for each in now.instances:
         old = known.get((each.task, each.executor_id), each)
-        rate, cpu = (_mix(old.in_rate, each.in_rate), _mix(old.cpu, each.cpu))
+        rate, cpu = _mix(old.in_rate, each.in_rate), _mix(old.cpu, each.cpu)
         instances.append(each._replace(in_rate=rate, cpu=cpu))
     busy = {node.name: node.busy for node in before.nodes}
     nodes = {node.name: node for node in before.nodes}
