@@ -35,7 +35,7 @@ SHORT = ["--shape", "constant:5@120"]
         (["lab", "up", "--no-broker", "--kafka-port", "9092"], {"kafka_port": "with --broker"}),
         (["experiment", "s1", "--part", "5.2", "--trace", "/dev/null"], {"trace": "with s1, part 5.4"}),
         (["experiment", "s2", "--part", "live", "--profiles", "/dev/null"], {"profiles": "with s2, part model"}),
-        (["experiment", "s5", "--live"], {"live": "with s1 or s2"}),
+        (["experiment", "s5", "--live"], {"live": "with s1, s2, s3"}),
         (["experiment", "s1", "--live", "--seed", "1,2", "--jobs", "1"], {"seed": "one, with --live"}),
         (["load", "--topic", "a", "--trips", "/dev/null", "--seed", "1"], {"--seed": "with --trips synthetic"}),
     ],

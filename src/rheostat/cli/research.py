@@ -114,7 +114,7 @@ def _places(name: str, parts: Sequence[str], *, on_cluster: bool) -> dict[str, s
     return {
         "trace": (None if name == "s1" and "5.4" in parts else "with s1, part 5.4") or simulated,
         "profiles": (None if name == "s2" and "model" in parts else "with s2, part model") or simulated,
-        "live": None if name in _LIVE_EXPERIMENTS else f"with {' or '.join(_LIVE_EXPERIMENTS)}",
+        "live": None if name in _LIVE_EXPERIMENTS else f"with {', '.join(_LIVE_EXPERIMENTS)}",
         "part": simulated,
         "jobs": simulated,
     }
