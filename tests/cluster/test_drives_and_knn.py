@@ -26,7 +26,7 @@ from tests.cluster.test_shedding_counts import counted
 from tests.load.test_scenario import values_in
 
 from rheostat.config.shedding import WHOLE, Sink, declare_shedding, join_graphs
-from rheostat.errors import InputError
+from rheostat.errors import InputError, RheostatError
 from rheostat.host.java import kafka_connector_jars
 from rheostat.lab.lab import Lab
 from rheostat.load.log_writer import LogWriter
@@ -339,3 +339,10 @@ def test_taxi_drives_as_a_program_on_sparks_own_source(field: Lab, tmp_path: Pat
         until(lambda: done() or process.poll() is not None, "the trips", SLOW_S)
     for out in outs:
         check_sink(out, out.name, trips)
+
+
+@pytest.mark.parametrize("program", [taxi_drives.PIPELINE, knn.PIPELINE], ids=lambda each: each.name)
+def test_a_source_that_cannot_be_read_is_told(spark: SparkSession, tmp_path: Path, program: Any) -> None:
+    settings = program.settings(source="log", log=str(tmp_path / "none"), checkpoint="c", out="o")
+    with pytest.raises(RheostatError, match=r"cannot start(.|\n)*there is no such folder"):
+        program.run(settings, spark)

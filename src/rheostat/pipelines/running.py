@@ -329,9 +329,7 @@ def start_query(settings: PipelineSettings, rows: DataFrame) -> StreamingQuery:
     Raises:
         RheostatError: Spark refuses it: no connector for Kafka, no log in the folder, a checkpoint of another query.
     """
-    from pyspark.errors import PySparkException
-
-    try:
+    with _refusals_told(settings.query_name):
         return (
             rows.writeStream.queryName(settings.query_name)
             .outputMode("update")
@@ -340,8 +338,17 @@ def start_query(settings: PipelineSettings, rows: DataFrame) -> StreamingQuery:
             .foreachBatch(make_writer(settings.out))
             .start()
         )
+
+
+@contextlib.contextmanager
+def _refusals_told(name: str) -> Iterator[None]:
+    """What Spark refuses, from reading the source on, becomes a RheostatError."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
     except PySparkException as error:
-        message = f"{settings.query_name} cannot start: {error}"
+        message = f"{name} cannot start: {error}"
         raise RheostatError(message) from error
 
 
@@ -485,7 +492,9 @@ class Pipeline(Program[S]):
 
     def start(self, settings: S, spark: SparkSession) -> StreamingQuery:
         """Start the query and return at once; see :func:`start_query`."""
-        return start_query(settings, self.build(settings, read_stream(settings, spark)))
+        with _refusals_told(settings.query_name):
+            rows = self.build(settings, read_stream(settings, spark))
+        return start_query(settings, rows)
 
     def start_all(self, settings: S, spark: SparkSession) -> list[StreamingQuery]:
         return [self.start(settings, spark)]
@@ -524,8 +533,10 @@ class SheddingPipeline(Program[D]):
         if shedding is not None and settings.source != FORMAT:
             message = "records are dropped by orders, which other sources do not take"
             raise InputError([Fault("source", settings.source, FORMAT, message)])
+        with _refusals_told(settings.query_name):
+            built = self.build(settings, spark, shedding)
         queries = []
-        for sink, rows in self.build(settings, spark, shedding).items():
+        for sink, rows in built.items():
             checkpoint, out = f"{settings.checkpoint}/{sink}", f"{settings.out}/{sink}"
             queries.append(start_query(replace(settings, query_name=sink, checkpoint=checkpoint, out=out), rows))
         return queries
