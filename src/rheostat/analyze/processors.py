@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from rheostat.analyze.batches import QueryFigures
+from rheostat.analyze.batches import QueryFigures, list_ended
 from rheostat.analyze.state import total
 from rheostat.config.shedding import parse_edge
 from rheostat.model import (
-    Batch,
     CpuUse,
     EdgeCount,
     Observation,
@@ -42,7 +41,7 @@ def read_processors(
     tasks, instances = list[QueryTask](), list[TaskInstance]()
     for reading, query in zip(readings, figures, strict=True):
         arriving, span_s = query.offsets.arrival_rate, _span(reading, observation.at)
-        edges = add_counts(edge for batch in _last_batches(reading) for edge in batch.edges)
+        edges = add_counts(edge for batch in list_ended(reading, None) for edge in batch.edges)
         if not edges or arriving is None or span_s <= 0:
             continue
         first = _source_edges(edges)
@@ -86,40 +85,36 @@ def task_times(query: QueryReading, at: float) -> dict[str, float]:
 
     A batch stands for the time until the next one may begin; where none has begun, for the time until now.
 
-    >>> from rheostat.model import ExecutorWork, RunningBatch, StageWork
+    >>> from rheostat.model import Batch, ExecutorWork, StageWork
     >>> stages = (StageWork(2, 6.0, (ExecutorWork("0", 4.0, 90), ExecutorWork("1", 2.0, 10))),)
     >>> query = QueryReading("q", "r", None, 10.0, batch=Batch(100.0, 1, 5.0, stages=stages))
     >>> task_times(query, 101.0), task_times(query, 115.0)
     ({'0': 0.4, '1': 0.2}, {'0': 0.2, '1': 0.1})
     """
     span_s, found = _span(query, at), dict[str, float]()
-    for work in (each for batch in _last_batches(query) for stage in batch.stages for each in stage.by_executor):
+    for work in (each for batch in list_ended(query, None) for stage in batch.stages for each in stage.by_executor):
         found[work.executor_id] = found.get(work.executor_id, 0.0) + work.busy_s
     return {executor: busy_s / span_s for executor, busy_s in found.items()} if span_s > 0 else {}
 
 
 def _span(query: QueryReading, at: float) -> float:
     """The time that the last batches stand for, s; 0 without batches."""
-    batches = _last_batches(query)
+    batches = list_ended(query, None)
     span_s = math.fsum([max(batch.duration_s, query.trigger_s or 0.0) for batch in batches])
     if batches and not (query.running is not None and query.running.active):
         span_s = max(span_s, at - (batches[0].at - batches[0].duration_s))
     return span_s
 
 
-def _last_batches(query: QueryReading) -> list[Batch]:
-    return [*query.ended, *([query.batch] if query.batch is not None else [])]
-
-
 def _source_edges(edges: Sequence[EdgeCount]) -> list[EdgeCount]:
-    ends = {edge.edge.partition(">")[2] for edge in edges}
-    return [edge for edge in edges if edge.edge.partition(">")[0] not in ends]
+    ends = {parse_edge(edge.edge).end for edge in edges}
+    return [edge for edge in edges if parse_edge(edge.edge).start not in ends]
 
 
 def _ends(edges: Sequence[EdgeCount]) -> tuple[str, ...]:
     """The sinks, or the last tasks, that the counted edges lead to."""
-    starts = {edge.edge.partition(">")[0] for edge in edges}
-    return tuple(sorted({edge.edge.partition(">")[2] for edge in edges} - starts))
+    starts = {parse_edge(edge.edge).start for edge in edges}
+    return tuple(sorted({parse_edge(edge.edge).end for edge in edges} - starts))
 
 
 def _shares(edges: Sequence[EdgeCount]) -> dict[str, float]:

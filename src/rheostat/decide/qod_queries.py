@@ -90,30 +90,32 @@ def _contract(graph: SheddingGraph, processors: Processors) -> SheddingGraph | N
     sources: dict[str, list[str]] = {}
     tasks = dict[str, tuple[str, ...]]()
     for task in processors.tasks:
-        served = {sink for end in task.sinks for sink in (graph.reachable(end) if _is_known(graph, end) else ())}
-        tasks[f"query {task.name}"] = tuple(sorted(served))
+        served, name = {sink for end in task.sinks for sink in graph.reachable(end)}, _name(task.name)
+        tasks[name] = tuple(sorted(served))
         for each in task.sources:
-            sources.setdefault(each.source, []).append(f"query {task.name}")
+            sources.setdefault(each.source, []).append(name)
     if {sink for served in tasks.values() for sink in served} != set(graph.sinks) or not all(tasks.values()):
         return None
     return SheddingGraph({name: tuple(ends) for name, ends in sources.items()}, tasks, graph.sinks)
 
 
-def _is_known(graph: SheddingGraph, name: str) -> bool:
-    return name in graph.sinks or name in graph.tasks
+def _name(query: str) -> str:
+    """A query as a task: it may be called like its sink."""
+    return f"query {query}"
 
 
 def _read(processors: Processors, drain_s: float) -> Readings:
+    """An instance of S3 uses one core at most: so each slot of an executor is one, with an equal part of the rate."""
     rates, backlogs = dict[tuple[str, Edge], float](), dict[tuple[str, Edge], float]()
-    for task in processors.tasks:
-        for source, rate, waits in task.sources:
-            edge = _APP, Edge(source, f"query {task.name}")
-            rates[edge], backlogs[edge] = rate, waits or 0.0
     instances = list[Instance]()
-    for each in processors.instances:  # an instance of S3 uses one core at most: each slot is one, with an equal rate
-        alike = [other for other in processors.instances if other.task == each.task]
-        rate = sum(other.in_rate for other in alike) / sum(max(1, other.slots) for other in alike)
-        place, slots = Place(_APP, f"query {each.task}"), max(1, each.slots)
-        instances += [Instance(place, each.node, rate, each.cpu / slots, each.executor_id)] * slots
+    for task in processors.tasks:
+        place = Place(_APP, _name(task.name))
+        for source, rate, waits in task.sources:
+            edge = _APP, Edge(source, place.name)
+            rates[edge], backlogs[edge] = rate, waits or 0.0
+        mine = [(each, max(1, each.slots)) for each in processors.instances if each.task == task.name]
+        in_rate, whole = sum(each.in_rate for each, _ in mine), sum(slots for _, slots in mine)
+        for each, slots in mine:
+            instances += [Instance(place, each.node, in_rate / whole, each.cpu / slots, each.executor_id)] * slots
     nodes = [NodeLoad(*node) for node in processors.nodes]
     return Readings(nodes, instances, rates, backlogs, drain_s)

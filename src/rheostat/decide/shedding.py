@@ -69,7 +69,8 @@ class SheddingState:
         executors: number at which ``work`` was done.
         work: newest last.
         processors: who used how much of them lately, by looks at this number; ``processors_at``: the last of those.
-        seen: what was offered to each sink, in the last look in which something was.
+        seen: what was offered to each sink, in the last look in which something was; empty where all promises are
+            shares of the records.
         by_value: of the edges that drop by value.
         move: a node that lacks the time for what was promised, and one that has it; None: nobody need move.
     """
@@ -115,8 +116,9 @@ def plan_shedding(
         state = SheddingState(shed_at=state.shed_at)  # of a run before, with another graph
     edges = assessment.edges
     measured = measure_accuracy(graph, edges)
-    seen = {name: _see(graph, name, assessment, state) for name in graph.sinks}
+    seen = dict[str, Seen]()
     if measures is not None:
+        seen = {name: _see(graph, name, assessment, state) for name in graph.sinks}
         graph = in_records(graph, measures, seen)
     offered = sum(_count_offered(graph, load.edges) for load in assessment.edge_loads)
     state = replace(_remember_work(assessment, state, graph, objective_s), seen=seen)

@@ -74,10 +74,6 @@ class Cycle(NamedTuple):
     books: tuple[float, float]
 
 
-Event = Callable[[StreamCluster, float], None]
-"""Called before each cycle with the cluster and the time."""
-
-
 @dataclass(frozen=True)
 class Scenario:
     """Machines, applications, and what happens to them.

@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import correlation, fmean
 from typing import Any, NamedTuple
 
+from rheostat.analyze.batches import list_ended
 from rheostat.analyze.processors import estimate_error
 from rheostat.config.shedding import WHOLE, join_graphs, parse_edge
 from rheostat.demo.run import JournalWatch
@@ -30,15 +31,9 @@ from rheostat.journal.records import DecisionRecord
 from rheostat.lab.lab import Lab, LabSpec
 from rheostat.load.kafka_sink import ensure_topic
 from rheostat.model import Batch, Offsets, ReasonCode
+from rheostat.node.options import StartedNode
 from rheostat.pipelines import knn, taxi_drives
-from rheostat.pipelines.running import (
-    KnnSettings,
-    SheddingSettings,
-    TaxiDrivesSettings,
-    base_conf,
-    finish,
-    open_session,
-)
+from rheostat.pipelines.running import base_conf, finish, open_session
 from rheostat.pipelines.sink import find_batches
 from rheostat.research.bench.harness import Watch, ignore_progress, until
 from rheostat.research.papers.results import Experiment, Result
@@ -130,7 +125,7 @@ class LiveRun(NamedTuple):
         found: dict[str, dict[int, Batch]] = {}
         for query in (query for cycle in self.cycles if cycle.observation for query in cycle.observation.queries):
             mine = found.setdefault(query.name or query.query_id, {})
-            mine.update({batch.batch_id: batch for batch in (*query.ended, query.batch) if batch is not None})
+            mine.update({batch.batch_id: batch for batch in list_ended(query, None)})
         return {name: [mine[number] for number in sorted(mine)] for name, mine in found.items()}
 
     def first_shed(self, sink: str) -> float:
@@ -181,7 +176,6 @@ class _Stage:
     def __init__(self, lab: Lab, folder: Path, plan: LivePlan) -> None:
         self._lab, self._folder, self._plan = lab, folder, plan
         self._journal = JournalWatch(folder / "journal")
-        self._urls = dict[str, str]()
 
     def play(self) -> LiveRun:
         for topic in (topic for app in self._plan.rates for topic in _TOPICS[app]):
@@ -198,7 +192,6 @@ class _Stage:
             until(lambda: self._alive() and time.time() - began >= (self._plan.joins_s or 0.0), "the load", _LONGEST_S)
             self._start_node("tm2", ports["tm2"])
         load.wait_exit(self._plan.seconds + _LONGEST_S)
-        driver.expect_end()
         os.kill(driver.pid, signal.SIGTERM)
         driver.wait_exit(_LONGEST_S)
         return LiveRun(self._plan, began, self._journal.cycles(), _count_rows(self._folder / "out" / "knn"))
@@ -215,18 +208,13 @@ class _Stage:
     def _start_node(self, name: str, port: int) -> None:
         host = _HOSTS[name]
         options = ["--name", name, "--host", host, "--port", str(port), "--address", host, "--cpus", _CPUS[name]]
-        options += ["--cores", str(_SLOTS), "--memory", str(_MEMORY_MB), "--n-max", str(self._plan.workers)]
-        options += ["--master", self._lab.cluster.web_url, "--folder", str(self._folder / name), "--json"]
-        launch = Launch(module_command("rheostat", "node", *options), module_environment(), self._folder)
-        part = self._lab.run_part(f"node-{name}", launch)
-        part.wait_ready(lambda: (self._folder / name / "server.json").exists(), _LONGEST_S)
+        options += ["--cores", str(_SLOTS), "--memory", str(_MEMORY_MB), "--json"]
+        StartedNode.start(self._lab, self._folder / name, n_max=self._plan.workers, options=options)
 
     def _start_driver(self, ports: Mapping[str, int]) -> Part:
         cluster, bootstrap = self._lab.cluster, self._lab.broker.bootstrap
-        orders, nodes = (
-            str(self._folder / "orders.json"),
-            [f"{n}=http://{_HOSTS[n]}:{port}" for n, port in ports.items()],
-        )
+        orders = str(self._folder / "orders.json")
+        nodes = [f"{name}=http://{_HOSTS[name]}:{port}" for name, port in ports.items()]
         job = {
             "conf": {
                 **base_conf(),
@@ -505,7 +493,7 @@ def main(argv: list[str]) -> int:
 
     job, stop = json.loads(Path(argv[0]).read_text(encoding="utf-8")), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    apps = {name: (_PIPELINES[name], _SETTINGS[name](**given)) for name, given in job["pipelines"].items()}
+    apps = {name: (_PIPELINES[name], _PIPELINES[name].settings(**given)) for name, given in job["pipelines"].items()}
     shedding = Shedding(
         join_graphs([pipeline.graph(settings) for pipeline, settings in apps.values()]), Path(job["orders"])
     )
@@ -523,7 +511,6 @@ def main(argv: list[str]) -> int:
 
 
 _PIPELINES: Mapping[str, Any] = {"taxi": taxi_drives.PIPELINE, "knn": knn.PIPELINE}
-_SETTINGS: Mapping[str, type[SheddingSettings]] = {"taxi": TaxiDrivesSettings, "knn": KnnSettings}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
