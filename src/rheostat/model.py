@@ -419,11 +419,15 @@ class Nodes:
 
 
 class NodeCpu(NamedTuple):
-    """A node: the CPUs that executors on it may use, and how many of them were busy, with whatever."""
+    """A node: the CPUs that executors on it may use, and how many of them were busy, with whatever.
+
+    ``speed``: what one of them does in a second, relative to those of other nodes.
+    """
 
     name: str
     cores: int
     busy: float
+    speed: float = 1.0
 
 
 class ExecutorCpu(NamedTuple):

@@ -85,7 +85,7 @@ def test_it_is_what_the_controller_takes() -> None:
     found = assess(ALERTS, PLAIN).processors
     assert found is not None
     readings = Readings(
-        [NodeLoad(*node) for node in found.nodes],
+        [NodeLoad(*node[:3]) for node in found.nodes],
         [Instance(Place("", each.task), *each[1:5]) for each in found.instances],
         {("", Edge(each.source, task.name)): each.arrival_rate for task in found.tasks for each in task.sources},
     )

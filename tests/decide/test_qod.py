@@ -257,6 +257,16 @@ def test_during_a_warm_up_all_on_the_node_run_at_their_minimum_and_nothing_moves
     assert plan.moves == ()
 
 
+@pytest.mark.parametrize(("literal", "wanted"), [(False, 0.75), (True, 0.4)])
+def test_an_instance_that_warms_up_beside_warm_ones_needs_what_they_use(literal, wanted):
+    """The warm one takes half of its part of the rate with half a core; nodes of 0.75 cores let both take 0.75."""
+    graph, rates = sink_of(0.4), {("app", Edge("s", "q")): 200.0}
+    instances = [Instance(Q, "n", 50.0, 0.5, "1"), Instance(Q, "m", 0.0, 0.1, "2", warms=True)]
+    readings = Readings([NodeLoad("n", 0.75, 0.5), NodeLoad("m", 0.75, 0.1)], instances, rates)
+    plan = QodController({"app": graph}, literal=literal).run(readings)
+    assert plan.desired == {Q: pytest.approx(wanted)}
+
+
 def test_nothing_of_an_application_moves_while_a_part_of_it_warms_up():
     graph = declare_shedding([Sink("q", 0, 0.5)], {"s": ["t"]}, {"t": ["q"]})
     t, q = Place("app", "t"), Place("app", "q")

@@ -104,6 +104,24 @@ def test_what_was_promised_moves_where_a_node_has_not_the_time_for_it():
     )
 
 
+def test_what_moves_to_a_slower_node_needs_more_of_its_cores():
+    """0.2 cores of the fast node are missing for what was promised: more than a core of the slow one."""
+    graph = declare_shedding([Sink("cheap", 0, 0.5), Sink("dear", 1, 0.9)], {"s": ["t"]}, {"t": ["cheap", "dear"]})
+    for cores, moves in [(1, ()), (2, (("a", "b"),))]:
+        nodes = (NodeCpu("a", 1, 1.0, speed=6.0), NodeCpu("b", cores, 0.0, speed=1.0))
+        plan = plan_queries(graph, processors(nodes=nodes), drain_s=10.0)
+        assert plan is not None
+        assert plan.moves == moves
+
+
+def test_cores_are_told_as_the_node_has_them():
+    nodes = (NodeCpu("a", 1, 1.0, speed=1.0), NodeCpu("b", 1, 0.25, speed=4.0))
+    plan = plan_queries(GRAPH, processors(nodes=nodes), drain_s=10.0)
+    assert plan is not None
+    assert plan.text == "the queries have 1.0 cores of a, 0.8 cores of b"
+    assert plan.wanted["dear"] == pytest.approx(0.375)
+
+
 def test_slots_are_alike_whatever_executors_they_are_on():
     """Each slot uses 0.4 cores for its part of half of the records: everything fits, however the slots are spread."""
     nodes = (NodeCpu("a", 4, 1.6), NodeCpu("b", 4, 1.6))

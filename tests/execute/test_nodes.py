@@ -93,7 +93,16 @@ def test_the_processor_time_is_read_where_it_is_told():
 
     assert parse_state(STATE).cpu is None
     assert parse_state(STATE | {"cpu": cpu}).cpu == NodeTime(9.0, 2, 3.5, (ExecutorTime("app-1", "0", 1.5),))
-    for wrong in ({"busy_s": -1}, {"at": "soon"}, {"executors": [executor | {"cpu_s": float("nan")}]}, {"cpus": None}):
+    assert parse_state(STATE | {"cpu": cpu | {"speed": 1.5}}).cpu == NodeTime(
+        9.0, 2, 3.5, (ExecutorTime("app-1", "0", 1.5),), 1.5
+    )
+    for wrong in (
+        {"busy_s": -1},
+        {"speed": 0},
+        {"at": "soon"},
+        {"executors": [executor | {"cpu_s": float("nan")}]},
+        {"cpus": None},
+    ):
         with pytest.raises(UnavailableError, match="this is not what a node says"):
             parse_state(STATE | {"cpu": cpu | wrong})
 

@@ -56,12 +56,20 @@ def test_nodes_come_back_as_they_change(tmp_path):
 
 
 def test_processor_time_comes_back_as_it_changes(tmp_path):
-    def cpu(*busy):
+    def cpu(*busy, speed=1.0):
         return CpuUse(
-            (NodeCpu("a", 2, busy[0]),), tuple(ExecutorCpu(str(n), "a", each) for n, each in enumerate(busy[1:]))
+            (NodeCpu("a", 2, busy[0], speed),), tuple(ExecutorCpu(str(n), "a", each) for n, each in enumerate(busy[1:]))
         )
 
-    readings = [cpu(1.5, 0.25), cpu(1.75, 1 / 3), None, cpu(0.0, 0.25, 0.75), cpu(1.5, 0.125), CpuUse(())]
+    readings = [
+        cpu(1.5, 0.25),
+        cpu(1.75, 1 / 3),
+        None,
+        cpu(0.0, 0.25, 0.75),
+        cpu(1.5, 0.125),
+        CpuUse(()),
+        cpu(0.5, speed=2.5),
+    ]
     some, records = written(tmp_path, [None] * len(readings), seen=[{"cpu": each} for each in readings])
     assert [record.observation for record in records] == [seen for seen, _, _ in some]
     assert [record.observation.cpu for record in records] == readings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 from contextlib import closing
 
@@ -53,6 +54,8 @@ def given(tmp_path):
         pytest.param({"delays": ("far", "far=-1", "far=nan", "far=1001", "node=5")}, ["--delay"] * 5, id="no delays"),
         pytest.param({"delays": ("far=5", "far=10")}, ["--delay"] * 2, id="a delay twice"),
         pytest.param({"cpus": ("0",)}, [], id="one of the machine's CPUs"),
+        pytest.param({"speed": 0.0}, ["--speed"], id="no speed"),
+        pytest.param({"speed": math.nan}, ["--speed"], id="a speed that is no number"),
         pytest.param({"cpus": ("0", "0", "9999", "x", "")}, ["--cpus"] * 2, id="no CPUs, and one twice"),
         pytest.param({"ping_every_s": 0.0}, ["--ping-every"], id="pings without a pause"),
         pytest.param(

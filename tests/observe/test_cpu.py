@@ -30,6 +30,13 @@ def test_two_answers_show_what_was_used_between_them() -> None:
     assert gaps == ()
 
 
+def test_the_speed_of_a_node_is_told() -> None:
+    meter = CpuMeter("app-1")
+    answers = [state(count(at, at)._replace(speed=1.5)) for at in (10.0, 20.0)]
+    use, _ = [meter.section({"fast": each}) for each in answers][1]
+    assert use == CpuUse((NodeCpu("fast", 2, 1.0, 1.5),))
+
+
 @pytest.mark.parametrize(
     ("before", "now", "why"),
     [

@@ -26,7 +26,8 @@ from rheostat.model import (
     SheddingPlan,
     SinkAccuracy,
 )
-from rheostat.research.papers.s3_live import PLANS, LiveRun, live_results
+from rheostat.research.papers.s3_accounts import Account
+from rheostat.research.papers.s3_live import KINDS, PLANS, LiveRun, live_results
 
 TEXT = Reason(ReasonCode.SHEDDING, "as told")
 
@@ -74,14 +75,15 @@ def test_the_load_of_a_plan_is_a_scenario(name, tmp_path):
     assert max(curve.duration for curve in curves.values()) == PLANS[name].seconds
     began, steps = PLANS[name].rates["knn" if name == "knn" else "taxi"]
     curve = curves["points" if name == "knn" else "drives-1"]
-    assert [curve.rate(began + 1.0), curve.rate(began + steps[0][0] + 1.0)] == [steps[0][1], steps[1][1]]
+    ends = [began + sum(length for length, _ in steps[: number + 1]) for number in range(len(steps))]
+    assert [curve.rate(end - 1.0) for end in ends] == [rate for _, rate in steps]
 
 
 TAXI = PLANS["taxi"]
 
 
 def taxi(*cycles: DecisionRecord) -> LiveRun:
-    return LiveRun(TAXI, 0.0, cycles, {})
+    return LiveRun(TAXI, 0.0, cycles)
 
 
 FULL, SOME = {"sink-1": 1.0, "sink-2": 1.0}, {"sink-1": 0.5, "sink-2": 0.7}
@@ -157,16 +159,42 @@ def test_who_sheds_first(shares, holds):
     cycles = [
         cycle(60.0 + at, dict(zip(("knn", "sink-1", "sink-2"), look, strict=True))) for at, look in enumerate(shares)
     ]
-    assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, cycles, {}))["2 order, live"] is holds
+    assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, cycles))["2 order, live"] is holds
+
+
+GOOD, LOST = Account(read=1000, kept=480, written=480, exact=True), Account(1000, 480, 479, exact=False)
 
 
 @pytest.mark.parametrize(
-    ("rows", "holds"), [({1: 480, 2: 480}, True), ({1: 479, 2: 480}, False), ({1: 480}, False), ({}, False)]
+    ("accounts", "holds"),
+    [({"knn": GOOD, "sink-1": GOOD}, True), ({"knn": GOOD, "sink-1": LOST}, False), ({}, False)],
 )
-def test_rows_are_those_that_were_kept(rows, holds):
-    """The last two of four batches may have been under way."""
-    cycles = [cycle(10, {"knn": 0.5}, queries=(batch(number, "points>knn", 0.5, 1000, 480),)) for number in range(1, 5)]
-    assert held("taxi and knn", LiveRun(PLANS["taxi and knn"], 0.0, cycles, rows))["2 records, live"] is holds
+def test_every_record_has_to_be_accounted_for(accounts, holds):
+    run = LiveRun(PLANS["taxi and knn"], 0.0, [cycle(10, {"knn": 0.5})], accounts)
+    assert held("taxi and knn", run)["2 records, live"] is holds
+
+
+FAILING = PLANS["taxi and knn with failures"]
+FAILED = tuple((70.0 + number, kind) for number, kind in enumerate(KINDS))
+
+
+@pytest.mark.parametrize(
+    ("measured", "lags", "failures", "holds"),
+    [
+        pytest.param([1.0, 0.1, 0.4, 0.4, 0.4], [5, 40, 40, 40, 3], FAILED, (True, True), id="below for 25 s"),
+        pytest.param([1.0, 0.1, 0.1, 0.1, 0.1], [5, 40, 40, 40, 3], FAILED, (False, True), id="below for 75 s"),
+        pytest.param([1.0, 0.4, 0.4, 0.4, 0.4], [5, 5, 5, 5, 25], FAILED, (True, False), id="late at the end"),
+        pytest.param([1.0, 0.4, 0.4, 0.4, 0.4], [5, 5, 5, 5, 5], FAILED[1:], (False, True), id="no driver failed"),
+    ],
+)
+def test_what_the_run_with_failures_shows(measured, lags, failures, holds):
+    looks = [
+        cycle(60.0 + 25 * number, {"knn": 0.4}, lag_s=lag, measured={"knn": share})
+        for number, (share, lag) in enumerate(zip(measured, lags, strict=True))
+    ]
+    found = held("taxi and knn with failures", LiveRun(FAILING, 0.0, looks, {"knn": GOOD}, failures))
+    assert (found["kills promises, live"], found["kills lag, live"]) == holds
+    assert found["kills records, live"]
 
 
 def rated(at: float, share: float, latest: int, committed: int) -> DecisionRecord:
@@ -183,6 +211,6 @@ def test_accuracy_against_the_estimated_rate(falls, holds):
         share = 100 / rate if falls else 0.5 + number / 100
         cycles.append(rated(60.0 + 2 * number, share, latest, max(0, latest - 50)))
         latest += 2 * (rate + 10)
-    found = held("knn", LiveRun(PLANS["knn"], 0.0, cycles, {}))
+    found = held("knn", LiveRun(PLANS["knn"], 0.0, cycles))
     assert found["3 correlation, live"] is holds
     assert found["3 estimate, live"]

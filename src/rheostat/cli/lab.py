@@ -103,6 +103,9 @@ def node(
     cpus: Annotated[
         str | None, typer.Option("--cpus", help="CPUs that the Workers run on, as in 0,1. Default: all. Linux only.")
     ] = None,
+    speed: Annotated[
+        float, typer.Option("--speed", help="What a CPU of this node does in a second, relative to other nodes.")
+    ] = 1.0,
     folder: Annotated[Path | None, typer.Option("--folder", help="Folder for its records and logs.")] = None,
     token_file: Annotated[
         Path | None,

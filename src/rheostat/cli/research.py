@@ -133,10 +133,10 @@ def _run_live(name: str, seed: int, out: Path | None) -> Experiment:
     with tempfile.TemporaryDirectory(prefix=f"rheostat-{name}-") as scratch:
         folder = Path(scratch) if out is None else out.absolute()
         if name == "s3":
-            from rheostat.research.papers import s3_live
+            from rheostat.research.papers import s3_cluster
 
             with progress_lines("experiment s3 --live") as watch:
-                return s3_live.run_live(folder, watch)
+                return s3_cluster.run_live(folder, watch)
         return live.run_s2(seed, folder, table) if name == "s2" else live.run_s1(seed, folder, table)
 
 

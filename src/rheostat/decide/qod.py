@@ -102,7 +102,8 @@ class QodController:
     Args:
         graphs: of the applications, by name.
         literal: as the document has Algorithm 3.4, ``obtAc(i, c) + minAc``; else ``obtAc(i, minReq + c)`` [ours]. They
-            are equal but for tasks that are bound by their core, that have no accuracy yet, or that use no time.
+            are equal but for tasks that are bound by their core, that have no accuracy yet, or that use no time. And
+            every instance that warms up holds all back on its node; else only where none of its task is warm [ours].
     """
 
     def __init__(self, graphs: Mapping[str, SheddingGraph], *, literal: bool = False) -> None:
@@ -160,12 +161,13 @@ class _Cycle:
         running: list[list[Instance]] = [[] for _ in tasks]
         self._by_node: dict[str, list[int]] = {node.name: [] for node in readings.nodes}
         warm_up: list[tuple[int, str]] = []
+        warm = {instance.task for instance in readings.instances if not instance.warms}
         for instance in readings.instances:
             number = numbers[instance.task]
             running[number].append(instance)
-            if instance.warms:
+            if instance.warms and (literal or instance.task not in warm):
                 warm_up.append((number, instance.node))
-            else:
+            else:  # it will need what the warm ones of its task use
                 self._by_node[instance.node].append(number)
         self._states = measure_tasks(tasks, running, readings.out_rates)
         self._due = measure_tasks(tasks, running, readings.due_rates) if readings.drain_s else self._states
@@ -173,14 +175,12 @@ class _Cycle:
         self._needed = {node: sum([self._states[n].least for n in there]) for node, there in self._by_node.items()}
         self._left = dict[str, float]()
         self.desired = [1.0] * len(tasks)
+        # what was measured of its application is not what that needs, so none of its instances moves [ours]
+        self._unsettled = {instance.task.app for instance in readings.instances if instance.warms}
         self._hold_back(warm_up)
 
     def _hold_back(self, warm_up: Iterable[tuple[int, str]]) -> None:
-        """Where an instance warms up, all run at their minimum, and so does its task elsewhere [4.7].
-
-        What was measured of its application is not what that needs, so none of its instances moves [ours].
-        """
-        self._unsettled = {self._tasks[number].place.app for number, _ in warm_up}
+        """Where such an instance warms up, all run at their minimum, and so does its task elsewhere [4.7]."""
         self._withheld = {node for _, node in warm_up}
         numbers = {number for number, _ in warm_up}.union(*(self._by_node[node] for node in self._withheld))
         for number in numbers:

@@ -45,12 +45,16 @@ class ExecutorTime(NamedTuple):
 
 
 class NodeTime(NamedTuple):
-    """Processor time of a node until ``at``, of a clock of its own; ``busy_s``: CPU seconds of all that runs on it."""
+    """Processor time of a node until ``at``, of a clock of its own.
+
+    ``busy_s``: CPU seconds of all that runs on it. ``speed``: of a CPU, relative to those of other nodes.
+    """
 
     at: float
     cpus: int
     busy_s: float
     executors: tuple[ExecutorTime, ...] = ()
+    speed: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,10 @@ def _parse_peers(peers: Sequence[Mapping[str, Any]]) -> tuple[PeerTrip, ...]:
 def _parse_cpu(cpu: Mapping[str, Any]) -> NodeTime:
     rows = cpu["executors"]
     executors = [ExecutorTime(str(one["app_id"]), str(one["executor_id"]), float(one["cpu_s"])) for one in rows]
-    found = NodeTime(float(cpu["at"]), int(cpu["cpus"]), float(cpu["busy_s"]), tuple(executors))
+    speed = float(cpu.get("speed", 1.0))
+    if not 0 < speed < float("inf"):
+        raise ValueError("the speed of its CPUs is no positive number")
+    found = NodeTime(float(cpu["at"]), int(cpu["cpus"]), float(cpu["busy_s"]), tuple(executors), speed)
     if not all(0 <= number < float("inf") for number in (*found[:3], *(one.cpu_s for one in executors))):
         raise ValueError("a processor time is no number, or negative")
     return found

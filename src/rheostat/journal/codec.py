@@ -179,7 +179,8 @@ class Encoder:
         return [nodes.at, place, *_code_columns((encode_columns, encode_columns, encode_seconds), columns, bases)]
 
     def _cpu(self, cpu: CpuUse) -> list[Any]:
-        rows = tuple([each[:2] for each in cpu.nodes]), tuple([each[:2] for each in cpu.executors])
+        nodes = tuple([(each.name, each.cores, each.speed) for each in cpu.nodes])
+        rows = nodes, tuple([(each.executor_id, each.node) for each in cpu.executors])
         busy = [*(each.busy for each in cpu.nodes), *(each.busy for each in cpu.executors)]
         place, bases = self._entry("processors", rows, lambda: (rows, [[0] * len(busy)]))
         return [place, *_code_columns((encode_seconds,), (busy,), bases)]
@@ -392,10 +393,12 @@ class Decoder:
     def _cpu(self, place: int, *codes: Any) -> CpuUse:
         nodes, executors, bases = self._processors[place]
         (busy,) = _code_columns((decode_seconds,), codes, bases)
-        rows = [(*row, cores) for row, cores in zip((*nodes, *executors), busy, strict=True)]
+        of_nodes, of_executors = busy[: len(nodes)], busy[len(nodes) :]
+        rows = zip(nodes, of_nodes, strict=True)  # without a speed: of a version before
+        others = zip(executors, of_executors, strict=True)
         return CpuUse(
-            nodes=tuple([NodeCpu(*row) for row in rows[: len(nodes)]]),
-            executors=tuple([ExecutorCpu(*row) for row in rows[len(nodes) :]]),
+            nodes=tuple([NodeCpu(name, cores, used, *speed) for (name, cores, *speed), used in rows]),
+            executors=tuple([ExecutorCpu(name, node, used) for (name, node), used in others]),
         )
 
 

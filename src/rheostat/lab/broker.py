@@ -185,6 +185,13 @@ class Broker:
         if part is not None:
             self._processes.release(part, grace_s)
 
+    def kill(self) -> None:
+        """End it at once, as a crash does; keeps data and port. Does nothing if it does not run."""
+        if self._part is not None:
+            self._part.expect_end()
+            self._part.signal(signal.SIGKILL)
+        self.stop(0.0)
+
     def pause(self) -> None:
         """Freeze it: it keeps its connections but does not answer."""
         if self._part is not None:

@@ -33,6 +33,7 @@ class CpuReading(BaseModel):
     at: float = Field(description="When it was read, in seconds of a clock that nobody sets.")
     cpus: int = Field(description="How many CPUs its Workers may use: those of `--cpus`, or all of the machine.")
     busy_s: float = Field(description="CPU seconds in which they were busy, with whatever, since the machine started.")
+    speed: float = Field(description="What a CPU of the node does in a second, relative to other nodes: `--speed`.")
     executors: list[ExecutorCpu]
 
 
@@ -68,18 +69,19 @@ def kept_on(cpus: Collection[int]) -> Iterator[None]:
             os.sched_setaffinity(0, before)
 
 
-def read_cpu(cpus: Collection[int], workers: Mapping[int, str]) -> CpuReading:
+def read_cpu(cpus: Collection[int], workers: Mapping[int, str], speed: float = 1.0) -> CpuReading:
     """Processor time now. A process that vanishes meanwhile is left out.
 
     Args:
         cpus: of the node; empty: all.
         workers: names of its Workers by pid.
+        speed: of one of its CPUs, relative to other nodes.
     """
     each_cpu = enumerate(psutil.cpu_times(percpu=True))
     at, times = time.monotonic(), [counted for number, counted in each_cpu if not cpus or number in cpus]
     busy_s = sum(getattr(counted, kind, 0.0) for counted in times for kind in _BUSY)
     executors = list(_read_executors(workers)) if workers else []
-    return CpuReading(at=at, cpus=len(times), busy_s=round(busy_s, 3), executors=executors)
+    return CpuReading(at=at, cpus=len(times), busy_s=round(busy_s, 3), speed=speed, executors=executors)
 
 
 def _read_executors(workers: Mapping[int, str]) -> Iterator[ExecutorCpu]:

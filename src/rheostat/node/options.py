@@ -54,6 +54,7 @@ class NodeOptions:
         ping_every_s: interval of the pings to the peers, s.
         delays: artificial delays of answers to pings, each ``CALLER=MS``; for trials.
         cpus: numbers of the CPUs that the Workers run on; empty: on all of the machine.
+        speed: of one of them, relative to other nodes.
     """
 
     master: str
@@ -72,6 +73,7 @@ class NodeOptions:
     ping_every_s: float = 10.0
     delays: Sequence[str] = ()
     cpus: Sequence[str] = ()
+    speed: float = 1.0
 
     def peer_round_trips(self) -> PeerRoundTrips:
         """The measurement of round trips to its peers, of valid options."""
@@ -127,6 +129,9 @@ def _faults(options: NodeOptions) -> Iterator[Fault]:
         yield Fault("--grace", f"{options.grace_s:g}", "0 to 3600 s", "how long Workers may take to leave at the end")
     yield from _address_faults(options)
     yield from cpu_faults(options.cpus)
+    if not 0.01 <= options.speed <= 100:
+        message = "what a CPU does in a second, relative to other nodes"
+        yield Fault("--speed", f"{options.speed:g}", "0.01 to 100", message)
     yield from _peer_faults(options.peers)
     yield from _delay_faults(options)
     if not 0.1 <= options.ping_every_s <= 3600:
@@ -237,7 +242,8 @@ def run_node(options: NodeOptions, say: Say = quiet) -> dict[str, Any]:
         size = WorkerSize(options.cores, options.memory_mb)
         spark = StandaloneSpark(Daemons(folder.spark, prepared.java, prepared.spark_home), size, options.master)
         cpus = frozenset(map(int, options.cpus))
-        workers = Workers(spark, folder, Rules(options.name, options.n_max, options.addresses, cpus=cpus))
+        rules = Rules(options.name, options.n_max, options.addresses, cpus=cpus, speed=options.speed)
+        workers = Workers(spark, folder, rules)
         say(_describe_start(options, listener, workers, prepared.token))
         peers = options.peer_round_trips()
         app = make_app(workers, name=options.name, n_max=options.n_max, size=size, token=prepared.token, peers=peers)

@@ -173,6 +173,7 @@ class Rules:
         n_max: largest number of Workers, standby included.
         addresses: see :func:`address_of`.
         cpus: on which the Workers run; empty: on all.
+        speed: of a CPU, relative to other nodes.
     """
 
     name: str
@@ -180,6 +181,7 @@ class Rules:
     addresses: Sequence[str]
     patience: Patience = Patience()
     cpus: frozenset[int] = frozenset()
+    speed: float = 1.0
 
 
 # Which Workers a request creates or removes: S1, section 4.3.3, Algorithms 8 and 9.
@@ -437,7 +439,8 @@ class Workers:
     def situation(self) -> Situation:
         """The Workers, what the master says now, and the processor time."""
         view, records = self._ask_master(), [worker.record for worker in self.known]
-        cpu = read_cpu(self._rules.cpus, {each.pid: each.name for each in records if each.pid is not None})
+        pids = {each.pid: each.name for each in records if each.pid is not None}
+        cpu = read_cpu(self._rules.cpus, pids, self._rules.speed)
         with self._lock:
             free = to_create(self._rules.n_max, self._workers, self._rules.n_max)
             return Situation(self._clock(), tuple(self._ordered()), view, free, self._last_error, cpu)

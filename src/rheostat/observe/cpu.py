@@ -36,7 +36,8 @@ class CpuMeter:
                 gaps.append(Gap("cpu", f"{name}: {why}"))
                 continue
             took_s = now.at - before.at
-            nodes.append(NodeCpu(name, now.cpus, round((now.busy_s - before.busy_s) / took_s, _DIGITS)))
+            busy = round((now.busy_s - before.busy_s) / took_s, _DIGITS)
+            nodes.append(NodeCpu(name, now.cpus, busy, now.speed))
             executors += [ExecutorCpu(each, name, cores) for each, cores in self._executors(before, now, took_s)]
         return CpuUse(tuple(nodes), tuple(executors)) if nodes else None, tuple(gaps)
 

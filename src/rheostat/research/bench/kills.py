@@ -138,14 +138,10 @@ class _Stage:
             if executors:
                 os.kill(self._random.choice(executors), signal.SIGKILL)
             return bool(executors)
-        part = self._lab.broker.part
-        if part is not None:
-            part.expect_end()
-            part.signal(signal.SIGKILL)
-            self._lab.broker.stop(0.0)
-            time.sleep(self._random.uniform(0.0, _BROKER_AWAY_S))
-            self._lab.broker.start()
-        return part is not None
+        self._lab.broker.kill()
+        time.sleep(self._random.uniform(0.0, _BROKER_AWAY_S))
+        self._lab.broker.start()
+        return True
 
     def _tend(self) -> bool:
         """Start the driver if it has ended, and change the orders with every second batch."""

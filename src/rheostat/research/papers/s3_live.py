@@ -1,50 +1,31 @@
-"""Scenarios of Stream Economics, shortened, on a real Kafka and a real Spark [S3, chapter 5].
+"""Scenarios of Stream Economics, shortened, for a real Kafka and a real Spark: their plans, and what runs show.
 
-Two node servers keep their Workers on one CPU each, which makes two nodes of one core of this machine; a Worker offers
-two cores. Every record costs processor time in a Python worker. Broker, driver and producer run on both CPUs.
-Each sink has a query; executors are as many as allowed all the time, so shedding is what is left. This module is also
-the program of the driver.
+See :mod:`rheostat.research.papers.s3_cluster`, which plays them [S3, chapter 5].
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
-import threading
-import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from statistics import correlation, fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from rheostat.analyze.batches import list_ended
 from rheostat.analyze.processors import estimate_error
-from rheostat.config.shedding import WHOLE, join_graphs, parse_edge
-from rheostat.demo.run import JournalWatch
-from rheostat.host.processes import Launch, Part, module_command, module_environment
-from rheostat.host.spark_daemons import free_ports
+from rheostat.config.shedding import WHOLE, parse_edge
 from rheostat.journal.records import DecisionRecord
-from rheostat.lab.lab import Lab, LabSpec
-from rheostat.load.kafka_sink import ensure_topic
-from rheostat.model import Batch, Offsets, ReasonCode
-from rheostat.node.options import StartedNode
-from rheostat.pipelines import knn, taxi_drives
-from rheostat.pipelines.running import base_conf, finish, open_session
-from rheostat.pipelines.sink import find_batches
-from rheostat.research.bench.harness import Watch, ignore_progress, until
-from rheostat.research.papers.results import Experiment, Result
-from rheostat.research.papers.results import Part as ReportPart
-from rheostat.spark.kafka_options import FORMAT
+from rheostat.model import Batch, Offsets, ReasonCode, SheddingPlan
+from rheostat.research.papers.results import Result
+from rheostat.research.papers.s3_accounts import Account
 
-OBJECTIVE_S, _SAMPLE_S = 20.0, 2.0
-_EXECUTORS, _SLOTS, _MEMORY_MB = 2, 2, 600
-_CPUS = {"tm1": "0", "tm2": "1"}
-_LONGEST_S = 180.0
+OBJECTIVE_S, SAMPLE_S = 20.0, 2.0
+EXECUTORS = 2
+KINDS = ("driver", "node server", "executor", "broker")
+"""What fails. The controller is a part of the driver."""
 _WITH, _WITHOUT, _PRIORITIES, _RATES = "taxi", "taxi without shedding", "taxi and knn", "knn"
+_FAILURES = "taxi and knn with failures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +38,19 @@ class LivePlan:
         workers: on each node, at most.
         joins_s: when the second node server starts; 0: with the first.
         sheds: whether records may be dropped.
+        fails_every_s: least and greatest time between two failures, of each kind by turns; None: nothing fails.
     """
 
     rates: Mapping[str, tuple[float, Sequence[tuple[float, float]]]]
     settings: Mapping[str, Mapping[str, Any]]
-    workers: int = _EXECUTORS
+    workers: int = EXECUTORS
     joins_s: float | None = 0.0
     sheds: bool = True
+    fails_every_s: tuple[float, float] | None = None
+
+    @property
+    def topics(self) -> list[str]:
+        return [topic for app in self.rates for topic in _TOPICS[app]]
 
     @property
     def seconds(self) -> float:
@@ -99,26 +86,38 @@ PLANS: Mapping[str, LivePlan] = {
         joins_s=None,
     ),
     _RATES: LivePlan(
-        {"knn": (0.0, tuple((35.0, rate) for rate in (250.0, 400.0, 550.0, 400.0, 250.0, 500.0)))},
+        {"knn": (0.0, tuple((50.0, rate) for rate in (250.0, 400.0, 550.0, 400.0, 250.0, 500.0)))},
         {"knn": {"work_us": 6000.0, "accuracy": 0.1}},
         workers=1,
+    ),
+    _FAILURES: LivePlan(
+        {"taxi": (0.0, ((300.0, 50.0),)), "knn": (30.0, ((270.0, 150.0),))},
+        {
+            "taxi": {**_TAXI, "priority_1": 1, "priority_2": 2, "accuracy_1": 0.2, "accuracy_2": 0.3},
+            "knn": {"work_us": 6000.0, "accuracy": 0.2},
+        },
+        workers=1,
+        fails_every_s=(20.0, 30.0),
     ),
 }
 
 
-class LiveRun(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LiveRun:
     """A run.
 
     Attributes:
         began: when its load did, epoch seconds.
         cycles: what was decided.
-        rows: of the sink of KNN, by batch.
+        accounts: what became of the records, by sink.
+        failures: what failed, and when, epoch seconds; also what nobody ended.
     """
 
     plan: LivePlan
     began: float
     cycles: Sequence[DecisionRecord]
-    rows: Mapping[int, int]
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    failures: Sequence[tuple[float, str]] = ()
 
     def batches(self) -> dict[str, list[Batch]]:
         """Every batch that was seen, by query, oldest first."""
@@ -137,6 +136,10 @@ class LiveRun(NamedTuple):
         return float("inf")
 
     @property
+    def plans(self) -> list[SheddingPlan]:
+        return [cycle.decision.shedding for cycle in self.cycles if cycle.decision.shedding is not None]
+
+    @property
     def moved(self) -> list[float]:
         """When an executor was told to move."""
         codes = [(cycle.at - self.began, cycle.decision) for cycle in self.cycles]
@@ -151,132 +154,6 @@ class LiveRun(NamedTuple):
 
 
 _SHEDS, _COLD_S = 0.99, 60.0
-
-
-def run_live(folder: Path, watch: Watch = ignore_progress, plans: Mapping[str, LivePlan] = PLANS) -> Experiment:
-    """Run all plans, about twenty minutes; ``folder`` gets the journal of each.
-
-    Raises:
-        PartFailedError: a part died; with its name and the end of its log.
-        UnavailableError: a step took too long.
-    """
-    runs = dict[str, LiveRun]()
-    for number, (name, plan) in enumerate(plans.items()):
-        watch(number, len(plans), name)
-        place = folder / name.replace(" ", "-")
-        place.mkdir(parents=True, exist_ok=True)
-        with Lab(LabSpec(workers=0)) as lab:
-            runs[name] = _Stage(lab, place, plan).play()
-    return Experiment("s3", [ReportPart("Shortened, on a real cluster", live_results(runs))], (1,))
-
-
-class _Stage:
-    """Everything that runs, from start to end."""
-
-    def __init__(self, lab: Lab, folder: Path, plan: LivePlan) -> None:
-        self._lab, self._folder, self._plan = lab, folder, plan
-        self._journal = JournalWatch(folder / "journal")
-
-    def play(self) -> LiveRun:
-        for topic in (topic for app in self._plan.rates for topic in _TOPICS[app]):
-            ensure_topic(self._lab.broker.bootstrap, topic, 2, create=True)
-        ports = dict(zip(_CPUS, free_ports(len(_CPUS)), strict=True))
-        self._start_node("tm1", ports["tm1"])
-        if self._plan.joins_s == 0:
-            self._start_node("tm2", ports["tm2"])
-        driver = self._start_driver(ports)
-        until(lambda: self._alive() and self._executors() >= _EXECUTORS, "executors", _LONGEST_S)
-        began = time.time()
-        load = self._start_load()
-        if self._plan.joins_s:
-            until(lambda: self._alive() and time.time() - began >= (self._plan.joins_s or 0.0), "the load", _LONGEST_S)
-            self._start_node("tm2", ports["tm2"])
-        load.wait_exit(self._plan.seconds + _LONGEST_S)
-        os.kill(driver.pid, signal.SIGTERM)
-        driver.wait_exit(_LONGEST_S)
-        return LiveRun(self._plan, began, self._journal.cycles(), _count_rows(self._folder / "out" / "knn"))
-
-    def _alive(self) -> bool:
-        self._lab.check()
-        return True
-
-    def _executors(self) -> int:
-        cycles = self._journal.cycles()
-        seen = cycles[-1].assessment if cycles else None
-        return 0 if seen is None else seen.executors or 0
-
-    def _start_node(self, name: str, port: int) -> None:
-        host = _HOSTS[name]
-        options = ["--name", name, "--host", host, "--port", str(port), "--address", host, "--cpus", _CPUS[name]]
-        options += ["--cores", str(_SLOTS), "--memory", str(_MEMORY_MB), "--json"]
-        StartedNode.start(self._lab, self._folder / name, n_max=self._plan.workers, options=options)
-
-    def _start_driver(self, ports: Mapping[str, int]) -> Part:
-        cluster, bootstrap = self._lab.cluster, self._lab.broker.bootstrap
-        orders = str(self._folder / "orders.json")
-        nodes = [f"{name}=http://{_HOSTS[name]}:{port}" for name, port in ports.items()]
-        job = {
-            "conf": {
-                **base_conf(),
-                **cluster.driver_conf(executor_cores=_SLOTS, executor_memory_mb=_MEMORY_MB),
-                "spark.sql.shuffle.partitions": "2",
-                "spark.scheduler.mode": "FAIR",
-            },
-            "pipelines": {
-                name: {
-                    "source": FORMAT,
-                    "bootstrap": bootstrap,
-                    "topic": "points" if name == "knn" else "drives",
-                    "checkpoint": str(self._folder / "checkpoint" / name),
-                    "out": str(self._folder / "out"),
-                    "orders": orders,
-                    "lookup_ms": 0.0,
-                    **settings,
-                }
-                for name, settings in self._plan.settings.items()
-            },
-            "orders": orders,
-            "sheds": self._plan.sheds,
-            "settings": {
-                "objective": f"lag < {OBJECTIVE_S:g}s",
-                "executors": [_EXECUTORS, _EXECUTORS],
-                "profile": "demo",
-                "sample_s": _SAMPLE_S,
-                "journal": str(self._folder / "journal"),
-                "actuator": "workers",
-                "workers": {"nodes": nodes, "backup": 0, "round_trips_ms": {"tm1": {"tm2": 1.0}}},
-            },
-        }
-        path = self._folder / "job.json"
-        path.write_text(json.dumps(job), encoding="utf-8")
-        environment = module_environment() | cluster.driver_environment()
-        return self._lab.run_part("driver", Launch(module_command(__name__, str(path)), environment, self._folder))
-
-    def _start_load(self) -> Part:
-        path = self._folder / "scenario.json"
-        path.write_text(json.dumps(self._plan.scenario()), encoding="utf-8")
-        options = ["--scenario", str(path), "--bootstrap", self._lab.broker.bootstrap]
-        launch = Launch(module_command("rheostat", "load", *options), module_environment(), self._folder)
-        return self._lab.run_part("load", launch)
-
-
-_HOSTS = {"tm1": "127.0.1.1", "tm2": "127.0.2.1"}
-
-
-def _count_rows(out: Path) -> dict[int, int]:
-    """Rows of each batch of a sink."""
-    from pyarrow import parquet
-
-    if not out.is_dir():
-        return {}
-    complete, _ = find_batches(out)
-    found = dict[int, int]()
-    for batch in complete:
-        rows = sum(parquet.read_metadata(each).num_rows for each in batch.glob("*.parquet"))
-        found[int(batch.name.removeprefix("batch="))] = rows
-    return found
-
-
 _ORDER, _ROUNDING = ("knn", "sink-1", "sink-2"), 1e-6
 
 
@@ -292,6 +169,8 @@ def live_results(runs: Mapping[str, LiveRun]) -> list[Result]:
         found += _judge_priorities(runs[_PRIORITIES])
     if _RATES in runs:
         found += _judge_rates(runs[_RATES])
+    if _FAILURES in runs:
+        found += _judge_failures(runs[_FAILURES])
     return found
 
 
@@ -382,8 +261,7 @@ _KEPT = 0.95
 
 
 def _judge_priorities(run: LiveRun) -> list[Result]:
-    plans = [cycle.decision.shedding for cycle in run.cycles if cycle.decision.shedding is not None]
-    looks = [{sink.sink: sink for sink in plan.sinks} for plan in plans]
+    looks = [{sink.sink: sink for sink in plan.sinks} for plan in run.plans]
     shed = {name: [look for look in looks if name in look and look[name].wanted < _SHEDS] for name in _ORDER}
     early = sum(
         look[lower].wanted > look[lower].minimum + _ROUNDING
@@ -400,23 +278,49 @@ def _judge_priorities(run: LiveRun) -> list[Result]:
             not early and bool(shed["knn"]) and bool(shed["sink-1"]),
             "priorities 0, 1 and 2",
         ),
-        _judge_rows("2 records, live", run),
+        _judge_records("2 records, live", run),
     ]
 
 
-def _judge_rows(name: str, run: LiveRun) -> Result:
-    """Whether each batch of KNN wrote as many rows as its edge kept."""
-    kept = {batch.batch_id: sum(edge.kept for edge in batch.edges) for batch in run.batches().get("knn", [])}
-    complete = sorted(kept)[:-2]  # the last may have been under way when the run ended
-    wrong = [number for number in complete if run.rows.get(number) != kept[number]]
+def _judge_records(name: str, run: LiveRun) -> Result:
+    wrong = [sink for sink, account in run.accounts.items() if not account.exact]
+    counts = [f"{sink} {each.written:,} of {each.read:,}" for sink, each in sorted(run.accounts.items())]
     return Result(
         name,
-        "each batch of KNN writes what its edge kept",
-        f"{len(wrong)} of {len(complete)} batches are wrong; {sum(kept[number] for number in complete):,} records",
+        "each record is in its sink once, or the draw of an edge dropped it",
+        f"{', '.join(counts)} records; " + (f"wrong: {', '.join(wrong)}" if wrong else "each as drawn"),
         None,
-        bool(complete) and not wrong,
-        "rows of the sink against the counts of the edge",
+        bool(run.accounts) and not wrong,
+        "sums of ids in the sinks against those of the topics that the draws of each batch keep",
     )
+
+
+def _judge_failures(run: LiveRun) -> list[Result]:
+    below, looks = _longest_below(run)
+    kinds = Counter(kind for _, kind in run.failures)
+    counts = ", ".join(f"{kind} {number}" for kind, number in kinds.items())
+    away = max((after.at - before.at for before, after in pairwise(run.cycles)), default=0.0)
+    shed = sum(min(sink.wanted for sink in plan.sinks) < _SHEDS for plan in run.plans)
+    lags = [lag for _, lag in run.lags]
+    return [
+        Result(
+            "kills promises, live",
+            "no sink is below 95 % of what it was promised for longer than a minute",
+            f"{below:.0f} s at most, in {looks} looks with batches; {shed} looks shed",
+            "the minimum accuracy of every sink is met where resources allow",
+            below <= _MINUTE_S and looks >= _LEAST_LOOKS and shed > 0 and set(KINDS) <= set(kinds),
+            f"{counts} failed; the controller was away for {away:.0f} s at most",
+        ),
+        _judge_records("kills records, live", run),
+        Result(
+            "kills lag, live",
+            "the lag is within the objective again at the end",
+            f"{lags[-1]:.1f} s at the end, {max(lags):.0f} s at most" if lags else "not measured",
+            None,
+            bool(lags) and lags[-1] <= OBJECTIVE_S,
+            "a driver that starts again has no batch for half a minute, and works off what came meanwhile",
+        ),
+    ]
 
 
 def _judge_rates(run: LiveRun) -> list[Result]:
@@ -440,7 +344,7 @@ def _judge_rates(run: LiveRun) -> list[Result]:
         Result(
             "3 correlation, live",
             "while records are dropped, accuracy falls as the estimated input rate rises",
-            f"correlation {found:.2f} over {len(means)} means of {_LOOKS * _SAMPLE_S:g} s",
+            f"correlation {found:.2f} over {len(means)} means of {_LOOKS * SAMPLE_S:g} s",
             "0.95 in absolute value",
             found <= _LEAST_CORRELATION,
             "a batch takes up to ten seconds; shedding begins by the lag, so it follows a rise by some seconds",
@@ -461,7 +365,7 @@ def _judge_rates(run: LiveRun) -> list[Result]:
             _over(lags) <= _MOST_OVER,
             f"objective {OBJECTIVE_S:g} s; a batch each 2 s, and shedding begins at half of the objective",
         ),
-        _judge_rows("3 records, live", run),
+        _judge_records("3 records, live", run),
     ]
 
 
@@ -481,36 +385,3 @@ def _estimate(before: DecisionRecord, after: DecisionRecord) -> tuple[float, flo
 def _offsets(record: DecisionRecord) -> Offsets | None:
     queries = record.observation.queries if record.observation is not None else ()
     return next((query.offsets for query in queries if query.name == "knn"), None)
-
-
-# The driver
-
-
-def main(argv: list[str]) -> int:
-    """Run the pipelines of the job in the file ``argv[0]`` in one session, attached, until SIGTERM."""
-    from rheostat.attachment import attach
-    from rheostat.spark.shedding import Shedding
-
-    job, stop = json.loads(Path(argv[0]).read_text(encoding="utf-8")), threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    apps = {name: (_PIPELINES[name], _PIPELINES[name].settings(**given)) for name, given in job["pipelines"].items()}
-    shedding = Shedding(
-        join_graphs([pipeline.graph(settings) for pipeline, settings in apps.values()]), Path(job["orders"])
-    )
-    with open_session("s3", job["conf"]["spark.master"], job["conf"]) as spark:
-        attached = attach(spark, config=job["settings"], shedding=shedding if job["sheds"] else None)
-        queries = [
-            each for pipeline, settings in apps.values() for each in pipeline.start_all(settings, spark, shedding)
-        ]
-        while all(query.isActive for query in queries) and not stop.wait(0.2):
-            pass
-        attached.stop()
-        for query in queries:
-            finish(query)
-    return 0
-
-
-_PIPELINES: Mapping[str, Any] = {"taxi": taxi_drives.PIPELINE, "knn": knn.PIPELINE}
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
