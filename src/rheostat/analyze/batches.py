@@ -106,9 +106,8 @@ def read_query(
     after = count_after(past, batch_id, active, running_id, anew=anew)
     batch_s = 0.0 if idle else _batch_time(duration_s, active, since, running_at)
     rhythm = _read_rhythm(query, offsets, batch_s, settings.objective_lag_s, invalid)
-    trigger_s, period_s = rhythm.trigger_s, rhythm.period_s
-    busy_s = _occupied_s(batch_s, duration_s, period_s, query.batch, marks if slots_idle else None)
-    held = has_backpressure(batch_s, trigger_s, period_s, offsets.backlog, rhythm.excess, query.batch)
+    busy_s = _occupied_s(batch_s, duration_s, rhythm.period_s, query.batch, marks if slots_idle else None)
+    held = has_backpressure(batch_s, rhythm.trigger_s, rhythm.period_s, offsets.backlog, rhythm.excess, query.batch)
     turns, before = (None if past is None or anew else past.turns), (now if past is None else past.seen_at)
     backpressure, turns = update_backpressure(held, turns, before, now, settings.rate_window_s)
     remembered = QueryHistory(
@@ -132,9 +131,9 @@ def read_query(
         processed_rate=0.0 if idle else processed_rate(marks),
         backlog_excess=rhythm.excess,
         batch_s=batch_s,
-        trigger_s=trigger_s,
-        period_s=period_s,
-        occupancy=None if busy_s is None or period_s is None else busy_s / period_s,
+        trigger_s=rhythm.trigger_s,
+        period_s=rhythm.period_s,
+        occupancy=None if busy_s is None or rhythm.period_s is None else busy_s / rhythm.period_s,
         batches=0 if batch_id is None or after is None else max(0, batch_id - after),
         capped=is_capped(query, offsets, invalid),
         partitions=_count_partitions(query, offsets, invalid),
