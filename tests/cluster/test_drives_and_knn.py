@@ -266,7 +266,7 @@ def test_from_logs_everything_comes_out_but_what_is_malformed(spark: SparkSessio
 
     def done() -> bool:
         malformed = [
-            sum(event["observedMetrics"][name]["malformed"] for event in query.recentProgress)
+            sum(told[name]["malformed"] for event in query.recentProgress if name in (told := event["observedMetrics"]))
             for query in spark.streams.active
             for name in (("records",) if query.name == "knn" else ("records-1", "records-2"))
         ]
