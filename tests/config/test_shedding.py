@@ -63,8 +63,40 @@ def test_all_faults_are_found_at_once():
         ("sources.in", "a"),
         ("sources.in", "taks"),
         ("task", "nothing leads to it"),
-        ("tasks", "one > two"),
+        ("tasks", "two>one>two"),
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "fields"),
+    [
+        pytest.param((["a"],), {}, ["sinks"], id="a name is no sink"),
+        pytest.param(("a",), {}, ["sinks"], id="nor is it several"),
+        pytest.param(([Sink(None)],), {}, ["sinks"], id="a sink without a name"),  # type: ignore[arg-type]
+        pytest.param(([Sink("a")], ["clicks"]), {}, ["sources"], id="sources that lead nowhere"),
+        pytest.param(([Sink("a")], None, "t"), {}, ["tasks"], id="tasks likewise"),
+        pytest.param(([Sink("a")],), {"by_key": [("s", "t", "a")]}, ["by_key"], id="an edge of three"),
+        pytest.param(
+            ([Sink("a", measure=None, measure_options=None)],),  # type: ignore[arg-type]
+            {},
+            ["sinks.a.measure", "sinks.a.measure_options"],
+            id="no measure",
+        ),
+    ],
+)
+def test_what_is_no_graph_at_all_is_refused(given, named, fields):
+    with pytest.raises(InputError) as error:
+        declare_shedding(*given, **named)
+    assert [fault.field for fault in error.value.faults] == fields
+
+
+def test_a_circle_is_named_without_what_leads_out_of_it():
+    (fault,) = faults([Sink("q")], {"s": ["p"]}, {"p": ["x"], "x": ["y"], "y": ["x", "z"], "z": ["q"]})
+    assert (fault.field, fault.given) == ("tasks", "y>x>y")
+
+
+def test_one_edge_is_a_list_of_one():
+    assert declare_shedding([Sink("a")], by_key="source>a").by_key == {Edge("source", "a")}
 
 
 def test_something_must_be_declared():

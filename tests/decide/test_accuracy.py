@@ -16,6 +16,7 @@ from rheostat.decide.accuracy import AggregateError, JoinRecall, Measure, Record
 from rheostat.decide.shedding import SheddingState, Work, plan_shedding
 from rheostat.errors import InputError
 from rheostat.model import Assessment, EdgeCount, EdgeLoad
+from rheostat.plugins import Plugins
 
 VALUES = (0.0, 1.0, 2.0, 10.0, 100.0)
 MEASURES = [Records(), JoinRecall(), JoinRecall(3), AggregateError(), AggregateError(0.2, 0.99, 5), Weight()]
@@ -66,15 +67,31 @@ def test_a_promise_in_another_measure_is_kept_by_the_share_that_it_needs():
     assert found["counts"].reached is None
 
 
+@pytest.mark.parametrize(("needed", "reached"), [(float("nan"), 0.5), (1.5, 0.5), (0.5, "x"), (0.5, -0.1)])
+def test_a_measure_has_to_answer_with_shares(needed, reached, monkeypatch):
+    class Odd:
+        def needed(self, _minimum, _seen):
+            return needed
+
+        def reached(self, _share, _seen):
+            return reached
+
+    monkeypatch.setattr(Plugins, "load", lambda *_: Odd)
+    with pytest.raises(InputError, match="no number from 0 to 1"):
+        measures_of(declare_shedding([Sink("a", 0, 0.5, "odd")]))
+
+
 def test_wrong_measures_are_named_all_at_once():
     wrong: list[dict[str, Any]] = [{"confidence": 95}, {"groups": 0}, {"variation": "2"}]
     sinks = [Sink("a", 0, 0.5, "recall"), Sink("b", 0, 0.5, "join-recall", {"tables": 2})]
+    sinks.append(Sink("d", 0, 0.5, measure_options={"tables": 2}))
     sinks += [Sink(f"c{number}", 0, 0.5, "aggregate-error", options) for number, options in enumerate(wrong)]
     with pytest.raises(InputError) as error:
         measures_of(declare_shedding(sinks))
     assert [(fault.field, fault.given) for fault in error.value.faults] == [
         ("measure", "'recall'"),
         ("sinks.b.measure_options", "{'tables': 2}"),
+        ("sinks.d.measure_options", "{'tables': 2}"),
         *((f"sinks.c{number}.measure_options", repr(options)) for number, options in enumerate(wrong)),
     ]
 

@@ -114,6 +114,21 @@ def test_what_moves_to_a_slower_node_needs_more_of_its_cores():
         assert plan.moves == moves
 
 
+def test_a_node_that_others_keep_busy_is_no_matter_where_nothing_of_ours_runs():
+    nodes = (NodeCpu("a", 4, 1.0), NodeCpu("b", 1, 1.01))
+    assert plan_queries(GRAPH, processors(nodes=nodes, instances=SLOTS), drain_s=10.0) is None
+
+
+def test_of_executors_that_read_alike_the_one_that_uses_most_counts_whatever_their_order():
+    nodes = (NodeCpu("a", 1, 1.0), NodeCpu("b", 1, 0.5))
+    tasks = (QueryTask("one", (SourceLoad("s", 100.0, None),), ("t",)),)
+    both = [TaskInstance("one", "a", 25.0, 1.0, "0"), TaskInstance("one", "b", 25.0, 0.5, "1")]
+    plans = [plan_queries(GRAPH, Processors(nodes, tasks, tuple(order)), 10.0) for order in (both, both[::-1])]
+    assert plans[0] == plans[1]
+    assert plans[0] is not None
+    assert plans[0].wanted["cheap"] == pytest.approx(0.5)
+
+
 def test_cores_are_told_as_the_node_has_them():
     nodes = (NodeCpu("a", 1, 1.0, speed=1.0), NodeCpu("b", 1, 0.25, speed=4.0))
     plan = plan_queries(GRAPH, processors(nodes=nodes), drain_s=10.0)

@@ -105,6 +105,11 @@ def test_all_faults_are_listed_at_once_with_their_place(tmp_path: Path) -> None:
             "input should have at least 1 item",
         ),
         ('{"applications": [], "applications": []}', "applications", "the list is empty"),
+        (
+            '{"applications": [{"name": "a", "stop_s": 2, "topics": {"t": {"rates": [{"at_s": 2, "rate": 1}]}}}]}',
+            "applications.0.topics.t.rates.0.at_s",
+            "the application stops before the first record",
+        ),
     ],
 )
 def test_a_scenario_without_applications_or_topics(tmp_path: Path, document: str, field: str, message: str) -> None:

@@ -69,14 +69,15 @@ def experiment(
         "s5": (s5.PARTS, s5.SEEDS),
     }
     allowed, usual = known.get(name, known["s1"])
-    parts = list(allowed) if part is None else [piece.strip() for piece in part.split(",") if piece.strip()]
+    given = allowed if part is None else [piece.strip() for piece in part.split(",") if piece.strip()]
+    parts = list(dict.fromkeys(given))
     on_cluster = live and name in _LIVE_EXPERIMENTS
     if not on_cluster:
         faults += [_unknown("part", each, allowed) for each in parts if each not in allowed]
     seeds: list[int] = attempt(seeds_of, [1], faults, usual if seed is None else seed)
     processes = attempt(common.processes_of, 1, faults, jobs)
     if not parts:
-        faults.append(Fault("part", repr(part), " | ".join(allowed), "no section is named"))
+        faults.append(Fault("part", repr(part), " | ".join(allowed), "no part is named"))
     attempt(common.check_out, None, faults, out)
     if trace is not None:
         attempt(read_trace, None, faults, trace)

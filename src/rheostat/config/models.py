@@ -326,7 +326,7 @@ class SinkSettings(FrozenModel):
 
     name: str
     priority: int = 0
-    minimum_accuracy: float = 0.0
+    minimum_accuracy: Annotated[float, Field(allow_inf_nan=True)] = 0.0  # the graph says what is wrong with it
     measure: str = "records"
     measure_options: Mapping[str, Any] = {}
 

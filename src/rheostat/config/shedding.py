@@ -160,6 +160,7 @@ def declare_shedding(
     >>> [str(edge) for edge in graph.edges]
     ['clicks>parse', 'parse>alerts', 'parse>report']
     """
+    _check_types(sinks, sources=sources, tasks=tasks, by_key=by_key, by_value=by_value)
     given_sources = _as_lists({"source": [sink.name for sink in sinks]} if sources is None else sources)
     given_tasks = _as_lists(tasks or {})
     ends = {**given_sources, **given_tasks}
@@ -168,7 +169,7 @@ def declare_shedding(
     faults += _check_ends(ends, known, given_sources)
     order = _sort_tasks(given_tasks, faults)
     faults += _check_reached(ends, known)
-    keyed, valued = [_edge_of(edge) for edge in by_key], [_edge_of(edge) for edge in by_value]
+    keyed, valued = _as_edges(by_key), _as_edges(by_value)
     faults += _check_edges(ends, keyed, valued)
     if faults:
         raise InputError(faults)
@@ -179,6 +180,30 @@ def declare_shedding(
         by_key=frozenset(keyed),
         by_value=frozenset(valued),
     )
+
+
+def _check_types(sinks: Any, **given: Any) -> None:
+    """Raise InputError for what is no graph at all."""
+    faults = [
+        Fault("sinks", repr(each), "Sink(name, priority, minimum_accuracy)", "this is no sink")
+        for each in (sinks if isinstance(sinks, Sequence) and not isinstance(sinks, str) else [sinks])
+        if not isinstance(each, Sink) or not isinstance(each.name, str)
+    ]
+    for name in ("sources", "tasks"):
+        if given[name] is not None and not isinstance(given[name], Mapping):
+            allowed = "names, each with those that it leads to"
+            faults.append(Fault(name, repr(given[name]), allowed, "this says not where anything leads"))
+    for name in ("by_key", "by_value"):
+        edges = [given[name]] if isinstance(given[name], str) else given[name]
+        wrong = [each for each in edges if not isinstance(each, str) and len(tuple(each)) != len(Edge._fields)]
+        faults += [Fault(name, repr(each), "(start, end) or 'start>end'", "this is no edge") for each in wrong]
+    if faults:
+        raise InputError(faults)
+
+
+def _as_edges(given: Iterable[tuple[str, str] | str]) -> list[Edge]:
+    """A single text is a list of one."""
+    return [_edge_of(edge) for edge in ([given] if isinstance(given, str) else given)]
 
 
 def join_graphs(graphs: Sequence[SheddingGraph]) -> SheddingGraph:
@@ -205,12 +230,19 @@ def _check_sinks(sinks: Sequence[Sink]) -> Iterator[Fault]:
     for sink in sinks:
         priority: Any = sink.priority
         accuracy: Any = sink.minimum_accuracy
+        measure: Any = sink.measure
+        options: Any = sink.measure_options
+        at = f"sinks.{sink.name}"
         if type(priority) is not int or not _LOWEST <= priority <= _HIGHEST:
             allowed = f"an integer from {_LOWEST} to {_HIGHEST}"
-            yield Fault(f"sinks.{sink.name}.priority", repr(priority), allowed, "the priority is not understood")
+            yield Fault(f"{at}.priority", repr(priority), allowed, "the priority is not understood")
         if type(accuracy) not in (int, float) or not 0 <= accuracy <= 1:
-            field_name = f"sinks.{sink.name}.minimum_accuracy"
-            yield Fault(field_name, repr(accuracy), "a number from 0 to 1", "the accuracy is a share of the records")
+            message = "the accuracy is a share of the records"
+            yield Fault(f"{at}.minimum_accuracy", repr(accuracy), "a number from 0 to 1", message)
+        if not isinstance(measure, str):
+            yield Fault(f"{at}.measure", repr(measure), "the name of a measure", "this is no name")
+        if not isinstance(options, Mapping):
+            yield Fault(f"{at}.measure_options", repr(options), "options by name", "these are no options")
 
 
 def _check_names(
@@ -233,7 +265,8 @@ def _check_ends(
     for name, targets in ends.items():
         group = "sources" if name in sources else "tasks"
         if not targets:
-            yield Fault(f"{group}.{name}", "nothing", allowed, "it leads nowhere")
+            others = ", ".join(sorted({*known} - {name})) or "a task or a sink"
+            yield Fault(f"{group}.{name}", "nothing", others, "it leads nowhere")
         for target in targets:
             if target not in known:
                 message = f"there is no such task or sink{did_you_mean(target, known)}"
@@ -266,9 +299,22 @@ def _sort_tasks(tasks: Mapping[str, Iterable[str]], faults: list[Fault]) -> list
     while left:
         free = [name for name in left if not any(name in targets for targets in left.values())]
         if not free:
-            faults.append(Fault("tasks", " > ".join(sorted(left)), "no circle", "these tasks lead to one another"))
+            circle = ">".join(_find_circle(left))
+            faults.append(Fault("tasks", circle, "no circle", "records would go round and round"))
             return [*order, *left]
         for name in free:
             order.append(name)
             del left[name]
     return order
+
+
+def _find_circle(tasks: Mapping[str, set[str]]) -> list[str]:
+    """A way from a task back to it; each of these tasks is led to by another.
+
+    >>> _find_circle({"x": {"y"}, "y": {"x", "z"}, "z": {"s"}})
+    ['y', 'x', 'y']
+    """
+    way = [max(tasks)]
+    while way[0] not in way[1:]:
+        way.insert(0, min(name for name, targets in tasks.items() if way[0] in targets))
+    return way[: way.index(way[0], 1) + 1]

@@ -170,13 +170,16 @@ def measures_of(graph: SheddingGraph) -> dict[str, Measure]:
     for sink in graph.sinks.values():
         if sink.measure == "records":
             found[sink.name] = Records()
+            if sink.measure_options:
+                given = repr(dict(sink.measure_options))
+                faults.append(Fault(f"sinks.{sink.name}.measure_options", given, "none", "records has no options"))
             continue
         kind: Any = attempt(MEASURES.load, None, faults, sink.measure, ("reached", "needed"))
         if kind is None:
             continue
         try:
             measure = kind(**sink.measure_options)
-            measure.reached(measure.needed(sink.minimum_accuracy, Seen(1000)), Seen(1000))
+            _try(measure, sink.minimum_accuracy)
             found[sink.name] = measure
         except (TypeError, ValueError, ArithmeticError) as error:
             field = f"sinks.{sink.name}.measure_options"
@@ -184,6 +187,15 @@ def measures_of(graph: SheddingGraph) -> dict[str, Measure]:
     if faults:
         raise InputError(faults)
     return found
+
+
+def _try(measure: Any, minimum: float) -> None:
+    """Raise ValueError if what a measure answers is no share."""
+    share = measure.needed(minimum, Seen(1000))
+    for name, answer in (("needed", share), ("reached", measure.reached(share, Seen(1000)))):
+        if not isinstance(answer, int | float) or not 0 <= answer <= 1:
+            message = f"{name}() of the measure gives {answer!r}, which is no number from 0 to 1"
+            raise ValueError(message)
 
 
 def in_records(graph: SheddingGraph, measures: Mapping[str, Measure], seen: Mapping[str, Seen]) -> SheddingGraph:

@@ -172,6 +172,7 @@ class _Cycle:
         self._states = measure_tasks(tasks, running, readings.out_rates)
         self._due = measure_tasks(tasks, running, readings.due_rates) if readings.drain_s else self._states
         self._available = available_cores(readings)
+        self._speeds = {node.name: node.speed for node in readings.nodes}
         self._needed = {node: sum([self._states[n].least for n in there]) for node, there in self._by_node.items()}
         self._left = dict[str, float]()
         self.desired = [1.0] * len(tasks)
@@ -194,10 +195,11 @@ class _Cycle:
     def make_room(self) -> tuple[list[Move], dict[str, float]]:
         """Move instances from nodes that have not enough for the minima of all, to nodes that have room for them.
 
-        Undefined in the document [ours]: what no other node has room for stays where it is, and its minimum counts.
+        Undefined in the document [ours]: what no other node has room for stays where it is, and its minimum counts; and
+        what an instance needs on a machine of another speed follows from the speeds.
         """
-        moves, short, needed = list[Move](), dict[str, float](), self._needed
-        roomiest = [(needed[node] - cores, node) for node, cores in self._available.items()]
+        moves, short, needed, speeds = list[Move](), dict[str, float](), self._needed, self._speeds
+        roomiest = [(speeds[node] * (needed[node] - cores), node) for node, cores in self._available.items()]
         heapify(roomiest)
         for node, there in self._by_node.items():
             lacks = needed[node] - self._available[node]
@@ -206,15 +208,15 @@ class _Cycle:
             settled = [number for number in there if self._tasks[number].place.app not in self._unsettled]
             for number in choose_moves(lacks, settled, self._tasks, self._states):
                 least = self._states[number].least
-                taken, to = roomiest[0]
-                if to == node or -taken < least:
+                work, (taken, to) = speeds[node] * least, roomiest[0]
+                if to == node or -taken < work:
                     continue
                 moves.append(Move(self._tasks[number].place, node, to))
                 self._limit(self._tasks[number], self._tasks[number].minimum)
                 there.remove(number)
-                heapreplace(roomiest, (taken + least, to))
+                heapreplace(roomiest, (taken + work, to))
                 needed[node] -= least
-                needed[to] += least
+                needed[to] += work / speeds[to]
             if needed[node] > self._available[node]:
                 short[node] = needed[node] - self._available[node]
         return moves, short
@@ -267,7 +269,7 @@ def available_cores(readings: Readings) -> dict[str, float]:
     used = dict.fromkeys([node.name for node in readings.nodes], 0.0)
     for instance in readings.instances:
         used[instance.node] += instance.cpu
-    return {node.name: node.cores - max(0.0, node.cpu - used[node.name]) for node in readings.nodes}
+    return {node.name: max(0.0, node.cores - max(0.0, node.cpu - used[node.name])) for node in readings.nodes}
 
 
 def choose_moves(lacks: float, there: Sequence[int], tasks: Sequence[Task], states: Sequence[TaskState]) -> list[int]:

@@ -61,11 +61,15 @@ class Instance(NamedTuple):
 
 
 class NodeLoad(NamedTuple):
-    """A machine: its cores, and how many of them are busy, with whatever."""
+    """A machine: its cores, and how many of them are busy, with whatever.
+
+    ``speed``: what one of its cores does in a second, relative to other machines [ours; S3 has machines of one kind].
+    """
 
     name: str
     cores: float
     cpu: float
+    speed: float = 1.0
 
 
 class TaskState(NamedTuple):
@@ -185,7 +189,7 @@ def measure_tasks(
             states.append(IDLE)
             continue
         warm = [each for each in instances if not each.warms] or instances
-        slowest = min(warm, key=lambda each: each.in_rate)
+        slowest = min(warm, key=lambda each: (each.in_rate, -each.cpu))  # of equals, the one that uses most [ours]
         out_rate = sum([out_rates.get(edge, 0.0) for edge in task.into])
         local = local_accuracy(slowest.in_rate, len(instances), out_rate)
         accuracy = current_accuracy(local, [states[number].accuracy for number in task.up if running[number]])

@@ -53,9 +53,9 @@ def plan_queries(graph: SheddingGraph, processors: Processors, drain_s: float) -
     if min(wanted.values()) > 1.0 - _ROUNDING and not plan.moves and not plan.short:
         return None
     moves = tuple(dict.fromkeys((move.node, move.to) for move in plan.moves))
-    free, speeds = available_cores(readings), _relative_speeds(processors)
-    shown = ", ".join(f"{free[node.name] / speeds[node.name]:.1f} cores of {node.name}" for node in processors.nodes)
-    lacks = ", ".join(f"{cores / speeds[node]:.1f} cores more on {node}" for node, cores in sorted(plan.short.items()))
+    free = available_cores(readings)
+    shown = ", ".join(f"{free[node.name]:.1f} cores of {node.name}" for node in processors.nodes)
+    lacks = ", ".join(f"{cores:.1f} cores more on {node}" for node, cores in sorted(plan.short.items()))
     short = f", and what was promised needs {lacks}" if lacks else ""
     return QueryPlan(wanted, moves, f"the queries have {shown}{short}")
 
@@ -105,12 +105,7 @@ def _name(query: str) -> str:
 
 
 def _read(processors: Processors, drain_s: float) -> Readings:
-    """An instance of S3 uses one core at most: so each slot of an executor is one, with an equal part of the rate.
-
-    Cores are those of the fastest node [ours; S3 has machines of one kind], so that what an instance uses on one node
-    tells what it would use on another.
-    """
-    speeds = _relative_speeds(processors)
+    """An instance of S3 uses one core at most: so each slot of an executor is one, with an equal part of the rate."""
     rates, backlogs = dict[tuple[str, Edge], float](), dict[tuple[str, Edge], float]()
     instances = list[Instance]()
     for task in processors.tasks:
@@ -121,14 +116,6 @@ def _read(processors: Processors, drain_s: float) -> Readings:
         mine = [(each, max(1, each.slots)) for each in processors.instances if each.task == task.name]
         in_rate, whole = sum(each.in_rate for each, _ in mine), sum(slots for _, slots in mine)
         for each, slots in mine:
-            instances += [
-                Instance(place, each.node, in_rate / whole, speeds[each.node] * each.cpu / slots, each.executor_id)
-            ] * slots
-    nodes = [NodeLoad(name, speeds[name] * cores, speeds[name] * busy) for name, cores, busy, _ in processors.nodes]
+            instances += [Instance(place, each.node, in_rate / whole, each.cpu / slots, each.executor_id)] * slots
+    nodes = [NodeLoad(*node) for node in processors.nodes]
     return Readings(nodes, instances, rates, backlogs, drain_s)
-
-
-def _relative_speeds(processors: Processors) -> dict[str, float]:
-    """Of each node, relative to the fastest."""
-    fastest = max((node.speed for node in processors.nodes), default=1.0)
-    return {node.name: node.speed / fastest for node in processors.nodes}

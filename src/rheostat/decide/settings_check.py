@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from rheostat.config.faults import keys_of, validate
 from rheostat.config.models import Settings, with_preset, with_profile
+from rheostat.decide.accuracy import measures_of
 from rheostat.decide.decide import STEPS
 from rheostat.decide.policy import Policy, PolicyContext, load_policy
 from rheostat.errors import Fault, InputError, attempt
@@ -34,6 +35,8 @@ def check_settings(values: Mapping[str, Any], before: Iterable[Fault] = ()) -> S
     settings = attempt(validate, None, faults, Settings, values)
     faults += [fault for fault in policy_faults(values) if fault not in faults]
     faults += actuator_faults(values)
+    if settings is not None and (graph := settings.shedding.graph) is not None:
+        attempt(measures_of, None, faults, graph)
     if settings is None or faults:
         raise InputError(faults)
     return settings

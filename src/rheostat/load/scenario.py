@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -135,6 +136,17 @@ class Application(FrozenModel):
         start_s = info.data.get("start_s", 0.0)
         if given <= start_s:
             raise_faults(Fault("", f"{given:g}", f"> start_s ({start_s:g})", "the application stops before it starts"))
+        return given
+
+    @field_validator("topics")
+    @classmethod
+    def _begin_in_time(cls, given: dict[str, TopicLoad], info: ValidationInfo) -> dict[str, TopicLoad]:
+        lasts_s = info.data["stop_s"] - info.data["start_s"] if info.data.keys() >= {"start_s", "stop_s"} else inf
+        late = {topic: load.rates[0].at_s for topic, load in given.items() if load.rates[0].at_s >= lasts_s}
+        text = "the application stops before the first record"
+        raise_faults(
+            *(Fault(f"{name}.rates.0.at_s", f"{at_s:g}", f"< {lasts_s:g}", text) for name, at_s in late.items())
+        )
         return given
 
     def curve(self, topic: str) -> Pieces:

@@ -130,7 +130,7 @@ def _faults(options: NodeOptions) -> Iterator[Fault]:
     yield from _address_faults(options)
     yield from cpu_faults(options.cpus)
     if not 0.01 <= options.speed <= 100:
-        message = "what a CPU does in a second, relative to other nodes"
+        message = "the speed of a CPU, relative to other nodes, is a positive number"
         yield Fault("--speed", f"{options.speed:g}", "0.01 to 100", message)
     yield from _peer_faults(options.peers)
     yield from _delay_faults(options)
@@ -151,7 +151,7 @@ def _master_faults(master: str) -> Iterator[Fault]:
     except ValueError:
         good = more = False
     if not good or more:
-        message = "nothing comes after the port" if more else "this is no web page"
+        message = "nothing comes after the port" if good else "it begins with http://, then comes the host"
         yield Fault("--master", master, allowed, message)
 
 
