@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rheostat.errors import InputError
 from rheostat.journal.records import DecisionRecord
 from rheostat.load.scenario import read_scenario
 from rheostat.model import (
@@ -27,6 +28,7 @@ from rheostat.model import (
     SinkAccuracy,
 )
 from rheostat.research.papers.s3_accounts import Account
+from rheostat.research.papers.s3_cluster import run_live
 from rheostat.research.papers.s3_live import KINDS, PLANS, LiveRun, live_results
 
 TEXT = Reason(ReasonCode.SHEDDING, "as told")
@@ -195,6 +197,18 @@ def test_what_the_run_with_failures_shows(measured, lags, failures, holds):
     found = held("taxi and knn with failures", LiveRun(FAILING, 0.0, looks, {"knn": GOOD}, failures))
     assert (found["kills promises, live"], found["kills lag, live"]) == holds
     assert found["kills records, live"]
+
+
+def test_a_run_without_looks_shows_nothing():
+    for name in ("taxi", "knn", "taxi and knn with failures"):
+        empty = LiveRun(PLANS[name], 0.0, ())
+        assert not any(each.holds for each in live_results({name: empty, "taxi without shedding": empty}))
+
+
+def test_a_folder_with_an_earlier_run_is_refused(tmp_path):
+    (tmp_path / "knn").mkdir()
+    with pytest.raises(InputError, match="without an earlier run"):
+        run_live(tmp_path)
 
 
 def rated(at: float, share: float, latest: int, committed: int) -> DecisionRecord:

@@ -21,6 +21,7 @@ from typing import Any
 
 from rheostat.config.shedding import join_graphs
 from rheostat.demo.run import JournalWatch
+from rheostat.errors import Fault, InputError
 from rheostat.host.processes import Launch, Part, module_command, module_environment
 from rheostat.host.spark_daemons import free_ports
 from rheostat.lab.lab import Lab, LabSpec
@@ -55,14 +56,19 @@ def run_live(folder: Path, watch: Watch = ignore_progress, plans: Mapping[str, L
     """Run all plans, about 25 minutes; ``folder`` gets the journal of each.
 
     Raises:
+        InputError: ``folder`` holds an earlier run, whose journal and checkpoints would go on.
         PartFailedError: a part died; with its name and the end of its log.
         UnavailableError: a step took too long.
     """
+    places = {name: folder / name.replace(" ", "-") for name in plans}
+    if held := [place for place in places.values() if place.exists()]:
+        allowed, message = "a folder without an earlier run", "its journal and its checkpoints would go on"
+        raise InputError([Fault("out", str(place), allowed, message) for place in held])
     runs = dict[str, LiveRun]()
     for number, (name, plan) in enumerate(plans.items()):
         watch(number, len(plans), name)
-        place = folder / name.replace(" ", "-")
-        place.mkdir(parents=True, exist_ok=True)
+        place = places[name]
+        place.mkdir(parents=True)
         with Lab(LabSpec(workers=0)) as lab:
             runs[name] = _Stage(lab, place, plan).play()
     return Experiment("s3", [ReportPart("Shortened, on a real cluster", live_results(runs))], (1,))

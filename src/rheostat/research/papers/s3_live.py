@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from statistics import correlation, fmean
 from typing import Any
 
@@ -213,10 +214,10 @@ def _judge_taxi(run: LiveRun, without: LiveRun | None) -> list[Result]:
             Result(
                 "4 lag, live",
                 "lag stays within the objective, and grows to the end without shedding",
-                f"{max(lags):.1f} s at most, too late {_over(lags):.0%} of the time; "
-                f"without {max(grown):.0f} s, {_over(grown):.0%}",
+                f"{max(lags, default=inf):.1f} s at most, too late {_over(lags):.0%} of the time; "
+                f"without {max(grown, default=0.0):.0f} s, {_over(grown):.0%}",
                 "almost none; without shedding it grows on",
-                _over(lags) <= _MOST_OVER and max(grown) > OBJECTIVE_S and grown[-1] > max(lags),
+                bool(lags and grown) and _over(lags) <= _MOST_OVER and grown[-1] > max(*lags, OBJECTIVE_S),
                 f"one node, while it can keep its promises; the objective of {OBJECTIVE_S:g} s may be broken for 5 % "
                 "of the time; shedding begins at half of it",
             )
@@ -360,9 +361,9 @@ def _judge_rates(run: LiveRun) -> list[Result]:
         Result(
             "3 lag, live",
             "lag stays within the objective",
-            f"{max(lags):.1f} s at most, over it {_over(lags):.0%} of the time",
+            f"{max(lags, default=inf):.1f} s at most, over it {_over(lags):.0%} of the time",
             "near zero",
-            _over(lags) <= _MOST_OVER,
+            bool(lags) and _over(lags) <= _MOST_OVER,
             f"objective {OBJECTIVE_S:g} s; a batch each 2 s, and shedding begins at half of the objective",
         ),
         _judge_records("3 records, live", run),
