@@ -29,8 +29,6 @@ PROJECT = ROOT / "pyproject.toml"
 NEEDED_FREE_MB = 3000
 ON_ALL_CORES = ("-n", "auto", "--dist", "worksteal")
 """For pytest. Neighbours stay in one process, as many of them look at the same simulated run, which it keeps."""
-IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
-"""For pytest with real clusters, which wait for half of the time. Each process has a broker and a master of its own."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -74,8 +72,8 @@ def fast(rest: Sequence[str]) -> int:
 
 
 def cluster(rest: Sequence[str]) -> int:
-    """Run the suite on a real Kafka and a real Spark; with ``-n 0`` in one process."""
-    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", "cluster", *IN_TWO_PROCESSES, *rest])
+    """Run the suite on a real Kafka and a real Spark."""
+    return _prepare() or _call([_tool("python"), "-m", "pytest", "-m", "cluster", *rest])
 
 
 def _test_without_java(which: str, rest: Sequence[str]) -> int:
