@@ -99,6 +99,10 @@ def test_one_edge_is_a_list_of_one():
     assert declare_shedding([Sink("a")], by_key="source>a").by_key == {Edge("source", "a")}
 
 
+def test_edges_may_be_given_one_by_one():
+    assert declare_shedding([Sink("a")], by_key=(edge for edge in ["source>a"])).by_key == {Edge("source", "a")}
+
+
 def test_something_must_be_declared():
     assert {fault.field for fault in faults([], {})} == {"sinks", "sources"}
 

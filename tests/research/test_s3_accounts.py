@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from rheostat.config.shedding import WHOLE
 from rheostat.pipelines.click_fraud import HALVES
-from rheostat.research.papers.s3_accounts import Account, Draw, account_for, later_edges, read_draws
+from rheostat.research.papers.s3_accounts import LATER_EDGES, Account, Draw, account_for, read_draws
 from rheostat.spark.kafka_offsets import BatchPlan, offset_to_json
 from rheostat.spark.keep import is_kept, seed_of, signed_limit
 
@@ -38,7 +38,7 @@ def points_until(position: int, keep: int, *, is_first: bool) -> dict[str, Any]:
     return offset_to_json({("points", 0): position}, BatchPlan(begin, 0, {edge: keep}, 1, edge))
 
 
-POINTS = {("points", 0, offset): Draw(1000 + offset, [0] * len(later_edges())) for offset in range(300)}
+POINTS = {("points", 0, offset): Draw(1000 + offset, [0] * len(LATER_EDGES)) for offset in range(300)}
 
 
 def kept_points(start: int, end: int, keep: int) -> list[int]:
@@ -80,7 +80,7 @@ def test_what_is_wrong_is_seen(run: Path, number: int, change: str) -> None:
 
 def test_later_edges_drop_by_their_own_draws(tmp_path: Path) -> None:
     """The reader keeps all of four trips, and each later edge drops one of them; of the other topic there is none."""
-    edges = later_edges()
+    edges = LATER_EDGES
     draws = {}
     for offset, dropping in enumerate([None, "parse-1>union", "union>sink-1", "union>sink-2"]):
         later = [signed_limit(HALF) - 1 + (edge == dropping) for edge in edges]

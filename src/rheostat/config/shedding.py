@@ -126,7 +126,11 @@ class SheddingGraph:
 
 def _as_lists(ends: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
     """A single name is a list of one."""
-    return {name: (given,) if isinstance(given, str) else tuple(given) for name, given in ends.items()}
+    return {name: _listed(given) for name, given in ends.items()}
+
+
+def _listed(given: Any) -> tuple[Any, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _edge_of(given: tuple[str, str] | str) -> Edge:
@@ -160,6 +164,7 @@ def declare_shedding(
     >>> [str(edge) for edge in graph.edges]
     ['clicks>parse', 'parse>alerts', 'parse>report']
     """
+    by_key, by_value = _listed(by_key), _listed(by_value)
     _check_types(sinks, sources=sources, tasks=tasks, by_key=by_key, by_value=by_value)
     given_sources = _as_lists({"source": [sink.name for sink in sinks]} if sources is None else sources)
     given_tasks = _as_lists(tasks or {})
@@ -169,7 +174,7 @@ def declare_shedding(
     faults += _check_ends(ends, known, given_sources)
     order = _sort_tasks(given_tasks, faults)
     faults += _check_reached(ends, known)
-    keyed, valued = _as_edges(by_key), _as_edges(by_value)
+    keyed, valued = [_edge_of(edge) for edge in by_key], [_edge_of(edge) for edge in by_value]
     faults += _check_edges(ends, keyed, valued)
     if faults:
         raise InputError(faults)
@@ -194,16 +199,10 @@ def _check_types(sinks: Any, **given: Any) -> None:
             allowed = "names, each with those that it leads to"
             faults.append(Fault(name, repr(given[name]), allowed, "this says not where anything leads"))
     for name in ("by_key", "by_value"):
-        edges = [given[name]] if isinstance(given[name], str) else given[name]
-        wrong = [each for each in edges if not isinstance(each, str) and len(tuple(each)) != len(Edge._fields)]
+        wrong = [each for each in given[name] if not isinstance(each, str) and len(tuple(each)) != len(Edge._fields)]
         faults += [Fault(name, repr(each), "(start, end) or 'start>end'", "this is no edge") for each in wrong]
     if faults:
         raise InputError(faults)
-
-
-def _as_edges(given: Iterable[tuple[str, str] | str]) -> list[Edge]:
-    """A single text is a list of one."""
-    return [_edge_of(edge) for edge in ([given] if isinstance(given, str) else given)]
 
 
 def join_graphs(graphs: Sequence[SheddingGraph]) -> SheddingGraph:

@@ -27,8 +27,12 @@ PATHS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """Sink → topic → the edges between them; the first one drops in the reader."""
 
 
+LATER_EDGES = sorted({edge for paths in PATHS.values() for path in paths.values() for edge in path[1:]})
+"""Those that drop after the reader, in the order of their names."""
+
+
 class Draw(NamedTuple):
-    """The id of a record, and the signed draws of the edges after the reader's, in the order of :func:`later_edges`."""
+    """The id of a record, and the signed draws of the edges after the reader's, in the order of :data:`LATER_EDGES`."""
 
     id: int
     later: Sequence[int]
@@ -54,11 +58,6 @@ class Account(NamedTuple):
     exact: bool
 
 
-def later_edges() -> list[str]:
-    """Those that drop after the reader, in the order of their names."""
-    return sorted({edge for paths in PATHS.values() for path in paths.values() for edge in path[1:]})
-
-
 def write_draws(spark: SparkSession, bootstrap: str, topics: Sequence[str], orders: str, folder: Path) -> None:
     """Write id and draws of all records in topics, as Parquet."""
     from pyspark.sql import functions as F  # noqa: N812
@@ -66,11 +65,10 @@ def write_draws(spark: SparkSession, bootstrap: str, topics: Sequence[str], orde
     from rheostat.spark.kafka_source import register
 
     register(spark)
-    edges = later_edges()
     given = {"kafka.bootstrap.servers": bootstrap, "subscribe": ",".join(topics)}
-    rows = spark.read.format(FORMAT).options(**given, edges=",".join(edges), orders=orders).load()
+    rows = spark.read.format(FORMAT).options(**given, edges=",".join(LATER_EDGES), orders=orders).load()
     number = F.get_json_object(F.col("value").cast("string"), "$.id").cast("long").alias("id")
-    drawn = F.array(*[F.xxhash64(F.col(f"{IDENTITY}.{DRAW}"), F.lit(edge)) for edge in edges]).alias("later")
+    drawn = F.array(*[F.xxhash64(F.col(f"{IDENTITY}.{DRAW}"), F.lit(edge)) for edge in LATER_EDGES]).alias("later")
     rows.select("topic", "partition", "offset", number, drawn).write.parquet(str(folder))
 
 
@@ -124,5 +122,5 @@ def _passes(path: Sequence[str], place: tuple[str, int, int], keep: Mapping[str,
     reader, *others = path
     if not is_kept(seed_of(reader, topic, partition), offset, keep.get(reader, WHOLE)):
         return False
-    drawn = dict(zip(later_edges(), draws[place].later, strict=True))
+    drawn = dict(zip(LATER_EDGES, draws[place].later, strict=True))
     return all(keep.get(edge, WHOLE) >= WHOLE or drawn[edge] < signed_limit(keep.get(edge, WHOLE)) for edge in others)
